@@ -165,6 +165,40 @@ test('at common window widths, no console table scrolls horizontally; on a deskt
   await visited.close();
 });
 
+const FIND_LABELS =
+  "[...document.querySelectorAll('.end-users tbody tr:first-child td')].map((cell) => getComputedStyle(cell, '::before').content)";
+
+test('on a phone, the values in the list of end users have labels, except for the UUID', async () => {
+  const visited = await visit(browser, { viewport: NARROW });
+  await open(visited, 'end-users');
+  const labels = ['none', ...['Balance', 'Next expiry', 'Latest activity'].map((label) => `"${label}"`)];
+  assert.deepEqual(await visited.page.evaluate(FIND_LABELS), labels);
+  await visited.close();
+});
+
+/** Whether the last tile ends where its box, which is gray, ends. */
+const ARE_TILES_FULL = `(() => {
+  const [box, last] = [document.querySelector('.tiles'), document.querySelector('.tile:last-child')];
+  const [{ right, bottom }, { right: x, bottom: y }] = [box, last].map((one) => one.getBoundingClientRect());
+  return right - x < 2 && bottom - y < 2;
+})()`;
+
+test('at common window widths, the tiles of the overview leave no gap, and the fields for a date and a time are wide enough on a desktop', async () => {
+  const visited = await visit(browser, DESKTOP);
+  const { page } = visited;
+  for (const name of ['overview', 'overview-of-key']) {
+    await open(visited, name);
+    for (const width of [320, 600, 1000, 1280]) {
+      await page.setViewportSize({ width, height: 900 });
+      assert.equal(await page.evaluate(ARE_TILES_FULL), true, `${name} at ${width} px`);
+    }
+  }
+  await open(visited, 'webhook');
+  const { width = 0 } = (await page.locator('#from').boundingBox()) ?? {};
+  assert(width >= 230, 'a field that is 188 px wide cuts off “11/29/2026, 08:15 PM”');
+  await visited.close();
+});
+
 async function open({ page }: Visit, name: string): Promise<void> {
   await page.goto(`${server.url}/${name}`);
 }

@@ -3,7 +3,7 @@
 import { html } from 'ghtml';
 import type { EndUserPage } from '../../store/end-user-lists.ts';
 import type { EndUserCounts } from '../../store/end-user-summaries.ts';
-import { endTime, moment, numberText } from '../figures.ts';
+import { endTime, moment, numberText, wrappableNumber } from '../figures.ts';
 import { type Page, page } from '../layout.ts';
 import { type FormState, field } from './form-field.ts';
 import { endUserLink, freshnessText, pager, table } from './lists.ts';
@@ -107,7 +107,7 @@ function tableOf(label: string, endUsers: EndUserPage['endUsers']): string {
   const rows = endUsers.map(
     ({ endUser, balance, expiresAt, latestActivity }) => html`<tr role="row">
 <td role="cell" data-label="End user">!${endUserLink(endUser)}</td>
-<td role="cell" data-label="Balance" class="number">${numberText(balance)}</td>
+<td role="cell" data-label="Balance" class="number">!${wrappableNumber(balance)}</td>
 <td role="cell" data-label="Next expiry" class="when">!${expiresAt === null ? '' : endTime(expiresAt)}</td>
 <td role="cell" data-label="Latest activity" class="when">!${moment(latestActivity)}</td>
 </tr>`,
