@@ -3,8 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { testClockPage } from '../../src/console/pages/test-clock.ts';
 import { PERMISSIONS } from '../../src/console/permissions.ts';
-import { DAY_MS } from '../../src/ledger/instant.ts';
+import { DAY_MS, INSTANT_MAX } from '../../src/ledger/instant.ts';
 import { effort } from '../effort.ts';
 import { type Reply, type Scrip, someone, startScrip } from '../http/running-service.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
@@ -107,6 +108,7 @@ for (const [store, start] of STORES) {
         [{ days: '99999999' }, 'can only move forward'],
         [{ to: iso(began - DAY_MS).slice(0, 16) }, 'can only move forward'],
         [{ to: 'tomorrow' }, 'Enter a date and a time'],
+        [{ to: '' }, 'Enter a date and a time'],
       ] as const) {
         const { status, text } = await visitor.post('/console/test-clock', fields);
         assert.equal(status, 200);
@@ -177,4 +179,9 @@ test('without a test clock, the console has no banner and no page to move the cl
   } finally {
     await scrip.stop();
   }
+});
+
+test('on the last day of the ledger, the test clock page suggests a date that browsers accept', () => {
+  const text = testClockPage({ now: INSTANT_MAX - DAY_MS + 1, refused: null }, { viewer: null, notice: null });
+  assert.match(text, /type="datetime-local" value="9999-12-31T23:59"/);
 });

@@ -1,7 +1,7 @@
 // The banner on every page of a ledger with a test clock, and the page on which members move the clock.
 
 import { html } from 'ghtml';
-import { DAY_MS, type Instant } from '../../ledger/instant.ts';
+import { DAY_MS, INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
 import { momentUtc } from '../figures.ts';
 import { type PageContext, page } from '../layout.ts';
 import { type FormState, field, formError } from './form-field.ts';
@@ -57,7 +57,7 @@ export function testClockPage({ now, refused }: TestClockView, context: PageCont
     name: 'to',
     label: 'Date and time (UTC)',
     type: 'datetime-local',
-    initial: new Date(now + DAY_MS).toISOString().slice(0, 'YYYY-MM-DDTHH:MM'.length),
+    initial: new Date(Math.min(now + DAY_MS, INSTANT_MAX)).toISOString().slice(0, 'YYYY-MM-DDTHH:MM'.length),
   } as const;
   const body = html`<p class="muted lede">This ledger is for tests. Credits expire, holds lapse and cycles renew according to its test clock. You can only move the clock forward.</p>
 <section class="card">

@@ -7,7 +7,7 @@ import type { ConsoleContext } from '../console-context.ts';
 import type { Viewer } from '../layout.ts';
 import { TEST_CLOCK_PATH, type TestClockView, testClockPage } from '../pages/test-clock.ts';
 import type { On } from '../permissions.ts';
-import { formField, noticeOf, redirectTo, sendError, sendPage } from '../request-reply.ts';
+import { formField, formFields, noticeOf, redirectTo, sendError, sendPage } from '../request-reply.ts';
 import { type FieldReading, readDays, readInstant } from './form-input.ts';
 
 const NOTICES = { moved: 'Test clock moved.' } as const;
@@ -26,7 +26,8 @@ export function testClockRoutes(on: On, context: ConsoleContext): void {
     const { testClock } = context;
     if (testClock === null || request.testTime === undefined) return sendNoTestClock(reply, viewer);
     const values = { days: formField(request, 'days'), to: formField(request, 'to') };
-    const form = values.to === '' ? 'days' : 'to';
+    // Only the form that moves the clock to a date has this field, which the user might have left empty.
+    const form = formFields(request, 'to').length === 0 ? 'days' : 'to';
     const from = fromOf(request, request.testTime);
     const wanted = form === 'to' ? readInstant(values.to) : readAdvance(values.days, from);
     // If the form is sent twice, the clock already shows the wanted time.
