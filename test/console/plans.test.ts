@@ -333,16 +333,16 @@ test('the preview of a change at the end of the period mentions no expiring cred
   assert.doesNotMatch(preview, /Expires when the plan starts/);
 });
 
-test('if the amount and the rollover of a plan together exceed the maximum balance, the form shows an error next to the amount instead of a preview', async () => {
+test('if the amount and the rollover of a plan together exceed the maximum balance, the form shows an error next to the rollover instead of a preview', async () => {
   const console = await MemoryConsole.start();
   const most = { amount: String(Number.MAX_SAFE_INTEGER), rollover_max: '1' };
-  assert.match(
-    await sendChange(console, most),
-    /id="start-cycle-amount-error">[^<]*maximum balance, now and at the next renewal/,
-  );
+  const error = /id="start-cycle-rollover_max-error">[^<]*maximum balance of 9,007,199,254,740,991 credits/;
+  for (const fields of [most, { amount: '5', rollover_max: most.amount }])
+    assert.match(await sendChange(console, fields), error);
   start(console, 1_000);
   const text = await sendChange(console, { ...most, on_active: 'at_period_end' });
-  assert.match(text, /id="start-cycle-amount-error">[^<]*Nothing was changed/);
+  assert.match(text, error);
+  assert.doesNotMatch(text, /amount-error/);
   assert.doesNotMatch(text, /Schedule change/);
 });
 

@@ -132,7 +132,7 @@ async function adjust(
   if (command.kind === 'start-cycle') {
     const preview = await unconfirmed(context, command, state.values, endUserRequest);
     if (typeof preview === 'string') return sendPage(reply, preview);
-    if (preview !== null) return refuse(refusalErrors(preview, command.kind));
+    if (preview !== null) return refuse(refusalErrors(preview, command));
   }
   const submitted = await submitChange(context, request, command);
   if (submitted.errors === null) {

@@ -5,11 +5,13 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { CommitResult, NotBegun } from '../../../batching/group-commit.ts';
 import { formText, type PlainProblem, refusalDetail } from '../../../http/problems.ts';
+import { AMOUNT_MAX, type Amount } from '../../../ledger/amount.ts';
 import type { Idempotency, Refusal, WriteCommand } from '../../../ledger/command.ts';
 import { renews } from '../../../ledger/cycle.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import type { StoreFault } from '../../../store/store-fault.ts';
 import type { ConsoleContext } from '../../console-context.ts';
+import { numberText } from '../../figures.ts';
 import { type FormState, WHOLE_FORM } from '../../pages/form-field.ts';
 import { formField } from '../../request-reply.ts';
 
@@ -38,7 +40,7 @@ export async function submitChange(
     return { errors: faultErrors(result), refused: null, idempotencyKey: idempotencyKeyOf(request) || randomUUID() };
   if (result.refused === null) return { errors: null, transactionId: result.transactionId };
   const { refused } = result;
-  return { errors: refusalErrors(result, command.kind), refused, idempotencyKey: randomUUID() };
+  return { errors: refusalErrors(result, command), refused, idempotencyKey: randomUUID() };
 }
 
 /** The prefix prevents collisions with the idempotency keys of API requests, which contain only ASCII characters. */
@@ -59,15 +61,26 @@ function faultErrors({ code }: StoreFault | NotBegun): FormState['errors'] {
   return { [WHOLE_FORM]: formText(code === 'Canceled' ? 'Overloaded' : code) };
 }
 
-export function refusalErrors(refusal: Refusal, kind: WriteCommand['kind']): FormState['errors'] {
+const ROLLOVER_TOO_LARGE = `The amount and the unused credits together would exceed an end user's maximum balance of ${numberText(AMOUNT_MAX)} credits, which also includes the credits of other cycles. Nothing was changed.`;
+
+export function refusalErrors(refusal: Refusal, command: WriteCommand): FormState['errors'] {
   switch (refusal.refused) {
-    case 'InsufficientFunds':
     case 'BalanceTooLarge':
+      if (isRolloverTooLarge(refusal, command)) return { rollover_max: ROLLOVER_TOO_LARGE };
+      return { amount: refusalDetail(refusal, command.kind) };
+    case 'InsufficientFunds':
     case 'RefundTooLarge':
-      return { amount: refusalDetail(refusal, kind) };
+      return { amount: refusalDetail(refusal, command.kind) };
     case 'CycleAlreadyActive':
       return { on_active: renews(refusal.cycle) ? CHOOSE_START : NEVER_ENDS };
     default:
       return { [WHOLE_FORM]: formText(refusal.refused satisfies PlainProblem) };
   }
+}
+
+/** Whether the amount might fit without the rollover. */
+function isRolloverTooLarge({ available }: { readonly available: Amount }, command: WriteCommand): boolean {
+  if (command.kind !== 'start-cycle') return false;
+  const { amount, rolloverMax = 0 } = command;
+  return rolloverMax > 0 && amount <= available + rolloverMax;
 }
