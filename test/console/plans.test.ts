@@ -69,7 +69,7 @@ test('a form starts a cycle that renews every 2 months with rollover, and the pa
     /Plan 1,000 credits every 2 months\. At each renewal, up to 500 unused credits can roll over to the new period\./,
   );
   assert.match(text, /The cycle renews with 1,000 plus up to 500 unused credits on 20 Jan 2027, 14:05:31 UTC \./);
-  assert.match(text, /2-month cycle of 1,000, period 1/);
+  assert.match(text, /2-month cycle of 1,000, period 0/);
 });
 
 test('for a plan without rollover, the page of the end user says that unused credits expire, and shows the amount of the next renewal', async () => {
@@ -133,7 +133,7 @@ test('a change of plan at the end of the period is previewed, scheduled after a 
   assert.match(text, /600 of 1,000 30 days Changes to 200 20 Dec 2026, 14:05/);
   assert.match(
     text,
-    /Plan scheduled Monthly cycle of 1,000, period 1 To 200 credits every month Rolls over up to 50 unused/,
+    /Plan scheduled Monthly cycle of 1,000, period 0 To 200 credits every month Rolls over up to 50 unused/,
   );
   assert.match(text, /owner1@example\.com “Downgrade "now"”/);
   console.advance(DAYS_TO_RENEWAL * DAY_MS - 1);
@@ -179,7 +179,7 @@ test('the page of an end user lists the start of a scheduled plan even before th
     const row = /<tr role="row">\s*<td[^>]*data-label="Time"[\s\S]*?<\/tr>/.exec(text)?.[0] ?? '';
     assert.match(
       textOf(row),
-      /Plan changed \+200 Monthly cycle of 200, period 1 Expires .* Scheduled 20 Nov 2026.* Scrip /,
+      /Plan changed \+200 Monthly cycle of 200, period 0 Expires .* Scheduled 20 Nov 2026.* Scrip /,
     );
     assert(row.includes(`href="${PATH}/transactions/${id}"`));
   }

@@ -47,12 +47,12 @@ function intervalText({ validityDays, validityMonths }: Validity): string {
 /** Longer cycle names are allowed to wrap. */
 const LINE_CHARACTERS_MAX = 40;
 
-/** Returns a name such as `Added 100` or `Monthly cycle of 1,000, period 3`. @param period counted from 0 */
+/** Returns a name such as `Added 100` or `Monthly cycle of 1,000, period 2`. */
 export function cycleNameText({ type, plan }: CycleTerms, period: number): string {
   const { amount } = plan;
   if (type === 'one-time') return `Added ${numberText(amount)}`;
   const rhythm = rhythmOf(plan);
-  return `${rhythm} cycle of ${numberText(amount)}, period ${numberText(period + 1)}`;
+  return `${rhythm} cycle of ${numberText(amount)}, period ${numberText(period)}`;
 }
 
 /** @param opening the terms of the cycle; if undefined, the name contains only the day on which the cycle started */
