@@ -193,7 +193,10 @@ test('the refund form of the console restores credits of ended cycles only if a 
   const id = subtract(console, 50);
   assert.doesNotMatch((await console.get(transactionPath(id))).text, /Valid for/);
   console.advance(2 * DAY_MS);
-  assert.match((await console.get(transactionPath(id))).text, /30 credits come from a cycle or period that has ended/);
+  assert.match(
+    (await console.get(transactionPath(id))).text,
+    /30 of these credits came from a cycle or period that has ended\. They expire immediately, and cannot be refunded again, unless/,
+  );
   const partly = await send(console, { id, action: 'refund', amount: '35' });
   const notice = '20 credits restored. 15 credits expired because the cycle or period had ended.';
   assert.equal(noticeIn(partly), notice);

@@ -118,8 +118,8 @@ function refundForm(view: TransactionView): string {
 
 /** Credits of ended cycles and periods are restored only if the user enters a validity for the restored credits. */
 function validityField({ refundableExpired: expired, state }: TransactionView): string {
-  const credits = expired === 1 ? '1 credit comes' : `${numberText(expired)} credits come`;
-  const hint = `${credits} from a cycle or period that has ended. To restore expired credits in a new cycle, enter how long they should be valid.`;
+  const expiry = expired === 1 ? 'It expires immediately' : 'They expire immediately';
+  const hint = `${numberText(expired)} of these credits came from a cycle or period that has ended. ${expiry}, and cannot be refunded again, unless you enter a number of days.`;
   const options = { id: 'validity_days', name: 'validity_days', label: 'Valid for (days)' };
   return field({ ...options, hint, isOptional: true, isWholeNumber: true }, state);
 }
