@@ -328,6 +328,15 @@ test('the console never shows text from the notice parameter of a URL', async ()
   for (const path of [PATH, '/console/api-keys']) {
     const { text } = await console.get(`${path}?notice=Your+account+is+closed`);
     assert.doesNotMatch(text, /Your account is closed|class="notice"/);
+test('the overview says up to which instant both its totals and its recent activity are complete', async () => {
+  const console = await MemoryConsole.start();
+  add(console, 100);
+  const asOf = console.ledger.now - 5_000;
+  mock.method(console.ledger, 'endUsers', async () => ({ asOf, endUsers: [], next: null }));
+  const { text } = await console.get('/console/overview');
+  assert(text.includes(`As of <time datetime="${new Date(asOf).toISOString()}"`));
+});
+
   }
 });
 

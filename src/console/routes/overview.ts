@@ -20,15 +20,18 @@ export function overviewRoutes(on: On, context: ConsoleContext): void {
     const period = PERIODS.find((known) => known === wanted) ?? PERIOD_DEFAULT;
     const { nameOf, keys, members } = await accountActors(context, account);
     const by = [...keys, ...members].find(({ actor }) => actor === queryField(request, 'by')) ?? null;
-    const [totals, counts, transactions, isStoringDue] = await Promise.all([
+    const [totals, counts, summaries, transactions, isStoringDue] = await Promise.all([
       reads.overview(account, { days: daysOf(period, context.ledgerNow(request)), actor: by?.actor }),
       reads.endUserCounts(account),
+      // The counts and the recent activity come from the summaries, as the lists of end users do.
+      reads.endUsers(account, { list: { by: 'activity' }, after: null, limit: 1 }),
       reads.recent(account, RECENT_MAX),
       isDueUnstored(context.options.stores.ledger),
     ]);
     const recent = transactions.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) }));
     const apiUrl = context.publicUrlFor(request);
-    const view = { ...totals, counts, isStoringDue, period, by, keys, members, recent, apiUrl };
+    const asOf = Math.min(totals.asOf, summaries.asOf);
+    const view = { ...totals, asOf, counts, isStoringDue, period, by, keys, members, recent, apiUrl };
     return sendPage(reply, overviewPage(view, viewer));
   });
 }
