@@ -257,6 +257,11 @@ test('the transactions of an end user can be filtered by kind and by day, on the
     `${transactionsOf(console)[0]?.id},2026-11-29T14:05:31.204Z,subtract,-1,0,2026-12-21T14:05:31.204Z,,owner1@example.com,'=1+1`,
     '',
   ]);
+  assert.match(
+    (await console.get(`${PATH}?from=2026-11-24&to=2026-11-23`)).text,
+    /type="date" value="2026-11-23"[^>]*>\s*<p class="error" id="to-error">Enter a date that is not before “From”\./,
+  );
+  assert.equal((await amountsAt('from=2026-11-24&to=2026-11-24')).length, 2);
   const { text } = await console.get(`${PATH}?from=yesterday`);
   assert.match(text, /id="from-error">Enter a date/);
   assert.equal((await console.get(`${PATH}/transactions.csv?from=yesterday`)).location, PATH);

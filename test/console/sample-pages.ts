@@ -132,7 +132,7 @@ export const SAMPLE_PAGES: Readonly<Record<string, string>> = {
   'end-user-older': endUserPage(endUserView({ isFirstPage: false, balanceOverTime: null, older: null }), CONTEXT),
   'end-user-filtered': endUserPage(
     endUserView({
-      filter: { kind: 'add', note: 'Ticket', from: '2026-11-01', to: 'x' },
+      filter: { kind: 'add', note: 'Ticket', from: '2026-11-01', to: '' },
       filterErrors: { to: 'Enter a date, such as 2026-11-20.' },
     }),
     CONTEXT,

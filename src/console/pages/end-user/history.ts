@@ -64,9 +64,7 @@ function filterForm(path: string, { filter, filterErrors }: HistoryView): string
   const kinds = KINDS.map(
     (kind) => html`<option value="${kind}"!${kind === filter.kind ? ' selected' : ''}>${kindLabel(kind)}</option>`,
   );
-  // A browser cannot show an invalid date in a date field, so the field becomes empty.
-  const valid = (day: 'from' | 'to') => (filterErrors[day] ? '' : filter[day]);
-  const state = { values: { ...filter, from: valid('from'), to: valid('to') }, errors: filterErrors };
+  const state = { values: { ...filter }, errors: filterErrors };
   const optional = { isOptional: true, isOptionalSaid: false } as const;
   const date = { ...optional, type: 'date' } as const;
   return html`<form class="form filter four" method="get" action="${path}#transactions">

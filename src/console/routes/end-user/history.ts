@@ -37,23 +37,27 @@ export interface ReadFilter {
 }
 
 const DATE_ERROR = 'Enter a date, such as 2026-11-20.';
+const REVERSED_ERROR = 'Enter a date that is not before “From”.';
 
 export function readFilter(request: FastifyRequest): ReadFilter {
+  const entered = { from: queryField(request, 'from'), to: queryField(request, 'to') };
+  const [from, to] = [dayOf(entered.from), dayOf(entered.to)];
   const filter = {
     kind: queryField(request, 'kind'),
     note: queryField(request, 'note'),
-    from: queryField(request, 'from'),
-    to: queryField(request, 'to'),
+    // A browser cannot show an invalid date in a date field.
+    from: from === null ? '' : entered.from,
+    to: to === null ? '' : entered.to,
   };
   const kind = KINDS.find((known) => known === filter.kind);
   const note = readLine(filter.note, NOTE_LENGTH_MAX);
-  const [from, to] = [dayOf(filter.from), dayOf(filter.to)];
+  const isReversed = typeof from === 'number' && typeof to === 'number' && to < from;
   const errors = {
     note: note.error,
     from: from === null ? DATE_ERROR : null,
-    to: to === null ? DATE_ERROR : null,
+    to: to === null ? DATE_ERROR : isReversed ? REVERSED_ERROR : null,
   };
-  if (note.error !== null || from === null || to === null) return { filter, wanted: null, errors };
+  if (note.error !== null || from === null || to === null || isReversed) return { filter, wanted: null, errors };
   const until = to === undefined ? INSTANT_MAX : Math.min(to + DAY_MS - 1, INSTANT_MAX);
   const wanted = {
     kinds: kind && [kind],
