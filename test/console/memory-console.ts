@@ -82,7 +82,9 @@ export class MemoryConsole {
 
   async post(url: string, fields: Record<string, string>, account = 1): Promise<PageReply> {
     const headers = { 'x-account': String(account), 'content-type': 'application/x-www-form-urlencoded' };
-    const payload = new URLSearchParams(fields).toString();
+    // Like browsers, send the validity, which the forms contain initially.
+    const initial = /\/(?:add|start-cycle)$/.test(url) ? { validity: '31', unit: 'days' } : {};
+    const payload = new URLSearchParams({ ...initial, ...fields }).toString();
     return replyOf(await this.app.inject({ method: 'POST', url, headers, payload }));
   }
 

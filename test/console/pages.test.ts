@@ -162,7 +162,7 @@ test('if the outcome of a console form is unknown, the form is shown again with 
 
 test('if the outcome of a console form is unknown and the end user cannot be read, an error page has a button that sends the same form again', async () => {
   const console = await MemoryConsole.start();
-  const form = { amount: '77', validity: '', note: '"Sorry"', idempotency_key: 'a' };
+  const form = { validity: '31', unit: 'days', amount: '77', note: '"Sorry"', idempotency_key: 'a' };
   const load = mock.method(console.ledger, 'load', () => Promise.reject(new StoreFault('OutcomeUnknown', 'full disk')));
   console.fault = new StoreFault('OutcomeUnknown', 'full disk');
   const { status, text } = await console.post(`${PATH}/add`, form);
@@ -328,11 +328,6 @@ test('the overview can be filtered by time span, and by an API key or a member',
   assert.match((await console.get('/console/overview?period=week')).text, /last 30 days/);
 });
 
-test('the console never shows text from the notice parameter of a URL', async () => {
-  const console = await MemoryConsole.start();
-  for (const path of [PATH, '/console/api-keys']) {
-    const { text } = await console.get(`${path}?notice=Your+account+is+closed`);
-    assert.doesNotMatch(text, /Your account is closed|class="notice"/);
 test('the overview says up to which instant both its totals and its recent activity are complete', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
@@ -342,6 +337,11 @@ test('the overview says up to which instant both its totals and its recent activ
   assert(text.includes(`As of <time datetime="${new Date(asOf).toISOString()}"`));
 });
 
+test('the console never shows text from the notice parameter of a URL', async () => {
+  const console = await MemoryConsole.start();
+  for (const path of [PATH, '/console/api-keys']) {
+    const { text } = await console.get(`${path}?notice=Your+account+is+closed`);
+    assert.doesNotMatch(text, /Your account is closed|class="notice"/);
   }
 });
 

@@ -162,7 +162,7 @@ test('if the cycle is stopped after the preview of a change at the end of the pe
 test('if a credit is spent after the preview of a change of plan, the change can still be confirmed', async () => {
   const console = await MemoryConsole.start();
   start(console, 100);
-  const preview = await sendChange(console, { amount: '40', validity: '', on_active: 'at_period_end' });
+  const preview = await sendChange(console, { amount: '40', on_active: 'at_period_end' });
   console.run({ kind: 'subtract', amount: 1 });
   console.advance(HOUR_MS);
   assert.match(noticeIn(await confirm(console, preview)) ?? '', /^Change of plan scheduled/);

@@ -227,6 +227,13 @@ onOneStore('sessions', (start) => {
     assert.match(refused.text, /Sign out/, 'the page shows that the user is still signed in');
   });
 
+  test('if the form to change the password is empty, both of its fields have an error', async () => {
+    const { scrip } = await start();
+    const owner = await newOwner(scrip);
+    const { text } = await owner.post('/console/account/password', { current: '', password: '' });
+    assert.match(text, /id="current-error">Enter your current password\.<[\s\S]*id="password-error">Use at least 15/);
+  });
+
   test("removing a member ends the member's sessions", async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);

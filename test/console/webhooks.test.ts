@@ -281,9 +281,14 @@ onOneStore('webhooks', (start) => {
     const listed = textOf(await owner.get(page));
     assert.match(listed, /20% of the latest grant/);
     assert.match(listed, /1,500 credits/);
-    for (const below of ['', '0', '101%', '1,5', 'x']) {
+    for (const [below, error] of [
+      ...['', '101%', '1,5%', 'x'].map((below) => [below, 'Enter a number of credits, such as 20, or a percentage']),
+      ['0', 'Enter at least 1.'],
+      ['1,500', 'Enter digits only, without separators: 1500.'],
+      ['9007199254740992', 'Enter at most 9,007,199,254,740,991.'],
+    ] as [string, string][]) {
       const { text } = await owner.post(page, { below });
-      assert.match(text, /id="below-error">Enter a number of credits, such as 20, or a percentage/, below);
+      assert(text.includes(`id="below-error">${error}`), below);
       assert(text.includes(`name="below" type="text" value="${below}"`), 'the entered value');
     }
     for (let below = 1; below <= 8; below++) await owner.post(page, { below: String(below) });

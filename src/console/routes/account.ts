@@ -5,6 +5,7 @@ import type { ConsoleContext } from '../console-context.ts';
 import { passwordError } from '../identity/credential-rules.ts';
 import { THEMES, type Viewer } from '../layout.ts';
 import { type AccountView, accountPage } from '../pages/account.ts';
+import type { FormState } from '../pages/form-field.ts';
 import type { On } from '../permissions.ts';
 import { formField, noticeOf, redirectTo, sendPage } from '../request-reply.ts';
 import { readTheme, setTheme } from '../session-cookie.ts';
@@ -39,12 +40,15 @@ export function accountRoutes(on: On, context: ConsoleContext): void {
 
   on('POST /console/account/password', async (request, reply, viewer) => {
     const { users } = await context.identity();
-    const refuse = (errors: Record<string, string>) =>
+    const refuse = (errors: FormState['errors']) =>
       sendAccount(context, request, reply, { viewer, refused: { form: 'password', state: { values: {}, errors } } });
     const password = formField(request, 'password');
-    const error = passwordError(password, viewer);
-    if (error !== null) return refuse({ password: error });
     const current = formField(request, 'current');
+    const errors = {
+      current: current === '' ? 'Enter your current password.' : null,
+      password: passwordError(password, viewer),
+    };
+    if (errors.current !== null || errors.password !== null) return refuse(errors);
     const check = async () => ((await users.hasPassword(viewer.userId, current)) ? true : null);
     const isCurrent = await attemptPassword(context, request, reply, viewer.email, check, viewer);
     if (isCurrent === undefined) return reply;

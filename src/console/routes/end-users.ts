@@ -14,7 +14,7 @@ import type { Viewer } from '../layout.ts';
 import { type EndUserFilter, endUsersPage, LISTS, type ListName } from '../pages/end-users.ts';
 import type { On } from '../permissions.ts';
 import { queryField, redirectTo, sendCsv, sendPage } from '../request-reply.ts';
-import { readAmount, readValidityDays } from './form-input.ts';
+import { readAmount, readDays } from './form-input.ts';
 
 const PAGE_END_USERS = 50;
 const LIST = '/console/end-users';
@@ -94,7 +94,7 @@ function readList(
     return error === null ? { list: { by: list, balanceMax }, error } : { list: null, error };
   }
   if (list === 'expiry') {
-    const { value, error } = readValidityDays(days);
+    const { value, error } = readDays(days);
     return error === null ? { list: { by: list, until: now + value * DAY_MS }, error } : { list: null, error };
   }
   return { list: list === 'id' ? { by: list, prefix: '' } : { by: list }, error: null };

@@ -6,11 +6,11 @@ import { AMOUNT_MAX } from '../../ledger/amount.ts';
 import { VALIDITY_DAYS_MAX } from '../../ledger/instant.ts';
 import {
   readAmount,
+  readDays,
   readLine,
   readOptional,
   readRolloverMax,
   readValidity,
-  readValidityDays,
   readValidityMonths,
 } from './form-input.ts';
 
@@ -49,12 +49,12 @@ for (const [entered, value, error] of AMOUNTS) {
   });
 }
 
-test('an empty validity field of a form means 31 days, a long validity is accepted, and a validity below one day is refused', () => {
-  assert.equal(readValidityDays('').value, 31);
-  assert.equal(readValidityDays('1').value, 1);
-  assert.equal(readValidityDays('99999999999999999999').value, VALIDITY_DAYS_MAX);
-  assert.equal(readValidityDays('0').error, 'Enter at least 1 day.');
-  assert.match(readValidityDays('a month').error ?? '', /whole number of days/);
+test('a form accepts a validity of any number of days above 0, and refuses an empty field and other text', () => {
+  assert.equal(readDays('1').value, 1);
+  assert.equal(readDays('99999999999999999999').value, VALIDITY_DAYS_MAX);
+  assert.equal(readDays('0').error, 'Enter at least 1 day.');
+  for (const text of ['', ' ', 'a month'])
+    assert.equal(readDays(text).error, 'Enter a whole number of days, such as 31.');
 });
 
 test('a form accepts a validity of 1 to 120 calendar months, and refuses any other number, an empty field and other text', () => {
@@ -63,17 +63,13 @@ test('a form accepts a validity of 1 to 120 calendar months, and refuses any oth
   assert.equal(readValidityMonths('121').error, 'Enter at most 120 months.');
   assert.equal(readValidityMonths('9'.repeat(400)).error, 'Enter at most 120 months.');
   assert.equal(readValidityMonths('0').error, 'Enter at least 1 month.');
-  assert.match(readValidityMonths('').error ?? '', /^Enter a number of months/);
-  assert.match(readValidityMonths('a year').error ?? '', /whole number of months/);
+  for (const text of ['', ' ', 'a year'])
+    assert.equal(readValidityMonths(text).error, 'Enter a whole number of months, such as 1.');
 });
 
 test('a form reads a validity as months if months are chosen, and as days otherwise', () => {
   assert.deepEqual(readValidity('2', 'months').value, { validityDays: null, validityMonths: 2 });
   assert.deepEqual(readValidity('2', 'days').value, { validityDays: 2, validityMonths: null });
-});
-
-test('a form with neither a validity nor a unit means a validity of 31 days', () => {
-  assert.deepEqual(readValidity('', '').value, { validityDays: 31, validityMonths: null });
 });
 
 test('in a form, a rollover maximum that is empty or 0 means that no credits roll over, and any other text must be an amount', () => {
@@ -89,9 +85,9 @@ test('a form reads a rollover maximum of a million spaces and another character 
 });
 
 test('an optional form field is read as null if it is empty, and is validated otherwise', () => {
-  assert.deepEqual(readOptional(' ', readValidityDays), { value: null, error: null });
-  assert.equal(readOptional('7', readValidityDays).value, 7);
-  assert.equal(readOptional('0', readValidityDays).error, 'Enter at least 1 day.');
+  assert.deepEqual(readOptional(' ', readDays), { value: null, error: null });
+  assert.equal(readOptional('7', readDays).value, 7);
+  assert.equal(readOptional('0', readDays).error, 'Enter at least 1 day.');
 });
 
 test('a note in a form is trimmed and put on one line, its length is limited, and an empty note becomes null', () => {

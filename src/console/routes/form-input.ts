@@ -2,7 +2,7 @@
 // refused: `1.000` is one thousand in some countries and one in others.
 
 import { AMOUNT_MAX, type Amount } from '../../ledger/amount.ts';
-import { type Instant, VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from '../../ledger/instant.ts';
+import { type Instant, VALIDITY_DAYS_MAX } from '../../ledger/instant.ts';
 import { instantIn } from '../../ledger/instant-text.ts';
 import { VALIDITY_MONTHS_MAX, type Validity } from '../../ledger/plan.ts';
 import { numberText } from '../figures.ts';
@@ -24,11 +24,6 @@ export function readAmount(text: string): FieldReading<Amount> {
   return amount > AMOUNT_MAX ? refused(`Enter at most ${numberText(AMOUNT_MAX)}.`) : accepted(amount);
 }
 
-/** An empty field means the default validity, as a missing field does in the API. */
-export function readValidityDays(text: string): FieldReading<number> {
-  return text.trim() === '' ? accepted(VALIDITY_DAYS_DEFAULT) : readDays(text);
-}
-
 export function readDays(text: string): FieldReading<number> {
   const entered = text.trim();
   const error = numberError(entered, 'Enter a whole number of days, such as 31.');
@@ -40,7 +35,6 @@ export function readDays(text: string): FieldReading<number> {
 
 export function readValidityMonths(text: string): FieldReading<number> {
   const entered = text.trim();
-  if (entered === '') return refused('Enter a number of months, such as 1.');
   const error = numberError(entered, 'Enter a whole number of months, such as 1.');
   if (error !== null) return refused(error);
   const months = Number(entered);
@@ -51,7 +45,7 @@ export function readValidityMonths(text: string): FieldReading<number> {
 /** @param unit `months`; any other text means days */
 export function readValidity(text: string, unit: string): FieldReading<Validity> {
   const isMonths = unit === 'months';
-  const reading = isMonths ? readValidityMonths(text) : readValidityDays(text);
+  const reading = isMonths ? readValidityMonths(text) : readDays(text);
   if (reading.error !== null) return reading;
   const { value } = reading;
   return accepted(

@@ -13,11 +13,11 @@ import { formField } from '../../request-reply.ts';
 import {
   type FieldReading,
   readAmount,
+  readDays,
   readLine,
   readOptional,
   readRolloverMax,
   readValidity,
-  readValidityDays,
 } from '../form-input.ts';
 
 export type ChangeForm =
@@ -50,7 +50,7 @@ export function readChange(form: ChangeForm, request: FastifyRequest, subject: S
   const readings = {
     amount: kind === 'stop-cycle' || kind === 'release' ? null : readAmount(values.amount),
     validity: isGrant ? readValidity(values.validity, values.unit) : null,
-    validity_days: kind === 'refund' ? readOptional(values.validity_days, readValidityDays) : null,
+    validity_days: kind === 'refund' ? readOptional(values.validity_days, readDays) : null,
     rollover_max: kind === 'start-cycle' ? readRolloverMax(values.rollover_max) : null,
     note: readLine(values.note, NOTE_LENGTH_MAX),
   } satisfies Record<string, FieldReading<unknown> | null>;

@@ -8,7 +8,7 @@ import { type ThresholdsView, thresholdsPage } from '../../pages/webhooks/thresh
 import { THRESHOLDS_PATH } from '../../pages/webhooks/webhook-paths.ts';
 import type { On } from '../../permissions.ts';
 import { formField, noticeOf, redirectTo, sendPage } from '../../request-reply.ts';
-import { type FieldReading, readDays } from '../form-input.ts';
+import { type FieldReading, readAmount, readDays } from '../form-input.ts';
 
 const NOTICES = {
   added: 'Threshold added.',
@@ -58,9 +58,11 @@ export function thresholdRoutes(on: On, context: ConsoleContext): void {
 }
 
 function readThreshold(text: string): FieldReading<Threshold> {
-  const value = thresholdOf(text.replaceAll(/\s/g, ''));
+  const entered = text.replaceAll(/\s/g, '');
+  const value = thresholdOf(entered);
   if (value !== null) return { value, error: null };
-  return { value, error: 'Enter a number of credits, such as 20, or a percentage from 1% to 100%.' };
+  const numberError = /^\d[^%]*$/.test(entered) ? readAmount(entered).error : null;
+  return { value, error: numberError ?? 'Enter a number of credits, such as 20, or a percentage from 1% to 100%.' };
 }
 
 function readExpiringDays(text: string): FieldReading<number> {
