@@ -37,6 +37,7 @@ onBothStores('the account', (start) => {
     assertGoesTo(await owner.post(`${PATH}/name`, { name: ' Lovelace & Co ' }), `${PATH}?notice=renamed`);
     assert.match(decode((await member.get(PATH)).text), /<p class="account">Lovelace & Co</);
     assert.match((await owner.post(`${PATH}/name`, { name: ' ' })).text, /id="name-error">Enter a name/);
+    assert.match((await owner.get(PATH)).text, /<code>scrip key create --account NAME<\/code>, need the new name\./);
     assert.equal((await member.post(`${PATH}/name`, { name: 'Mine' })).status, 403);
     assert.doesNotMatch((await member.get(PATH)).text, /Rename account/);
     assertGoesTo(await other.post(`${PATH}/name`, { name: 'Lovelace & Co' }), `${PATH}?notice=renamed`);

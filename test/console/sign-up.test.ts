@@ -33,6 +33,7 @@ onBothStores('sign-up', (start) => {
       /The account <strong>Acme<\/strong> has no members yet\. When you sign up, you become the owner/,
     );
     assert.match(page, /name="name" type="text" value="Acme"/);
+    assert.match(page, /<code>scrip key create --account NAME<\/code>, need the name that you enter here\./);
     const email = someEmail();
     assertGoesTo(await visitor.signUp({ email: ` ${email.toUpperCase()} `, name: ' Lovelace Ltd ' }), OVERVIEW);
     assert(await visitor.isSignedIn(), 'signing up also signs in');

@@ -29,11 +29,13 @@ export function accountPage(view: AccountView, { viewer, notice }: PageContext):
 }
 
 function nameForm({ accountName }: NonNullable<Page['viewer']>, state: FormState | null): string {
+  const hint =
+    'Members see this name. A new name does not affect API keys or end users. Commands that name the account, such as <code>scrip key create --account NAME</code>, need the new name.';
   const name = { id: 'name', name: 'name', label: 'Account name', initial: accountName, autocomplete: 'organization' };
   return html`<section class="card narrow">
 <h2>Name</h2>
 <form class="form" method="post" action="/console/account/name" novalidate>
-!${field({ ...name, hint: 'Members see this name. A new name does not affect API keys or end users.' }, state)}
+!${field({ ...name, hint }, state)}
 <button class="button">Rename account</button>
 </form>
 </section>`;

@@ -36,6 +36,7 @@ HTTPS address. On the machine that runs Scrip, you can use http://localhost.</p>
 /** @param claimed the name of the existing account that the new user will own; null if sign-up creates an account */
 export function signUpPage(claimed: string | null, state: FormState | null): string {
   const accountName = { id: 'name', name: 'name', label: 'Account name', autocomplete: 'organization' };
+  const hint = `The name of your business or product.${claimed === null ? '' : ' Commands that name the account, such as <code>scrip key create --account NAME</code>, need the name that you enter here.'}`;
   const lede =
     claimed === null
       ? ''
@@ -44,7 +45,7 @@ export function signUpPage(claimed: string | null, state: FormState | null): str
     'Sign up',
     html`<form class="form card" method="post" action="/console/sign-up" novalidate>
 !${lede}
-!${field({ ...accountName, initial: claimed ?? '', hint: 'The name of your business or product.' }, state)}
+!${field({ ...accountName, initial: claimed ?? '', hint }, state)}
 !${emailField(state)}
 !${newPasswordField('Password', state)}
 <button class="button">Sign up</button>
