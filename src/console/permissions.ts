@@ -148,6 +148,6 @@ function redirectToSignIn(context: ConsoleContext, request: FastifyRequest, repl
 }
 
 function refuseNonOwner(reply: FastifyReply, viewer: Viewer): FastifyReply {
-  const detail = `Only owners of ${viewer.accountName} can do this. Ask an owner to do it for you.`;
+  const detail = 'Only owners of this account can do this. Ask an owner to do it for you.';
   return sendError(reply, 403, { title: 'Owners only', detail }, viewer);
 }

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isWellFormed } from '../../src/accounts/api-key.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
-import { MemoryConsole } from './memory-console.ts';
+import { END_USER, MemoryConsole } from './memory-console.ts';
 
 function idempotencyKeyIn(text: string, form: string): string {
   const pattern = new RegExp(`action="[^"]*/${form}"[\\s\\S]*?name="idempotency_key" value="([^"]+)"`);
@@ -84,6 +84,26 @@ test('the log of API keys shows who created and revoked each key, and the list s
   assert.deepEqual(
     created.map((row) => row.includes('Created') && row.endsWith('owner1@example.com')),
     [true, true],
+  );
+});
+
+test('a name or a note with characters that change the direction of text does not reorder the text around it', async () => {
+  const console = await MemoryConsole.start();
+  const name = '\u202eevil';
+  await console.post('/console/api-keys', { name, scope: 'write' });
+  const note = 'Ticket \u202e1174';
+  const id = console.run({ kind: 'add', amount: 5, validityDays: 31, note });
+  const endUser = `/console/end-users/${END_USER}`;
+  for (const path of ['/console/api-keys', '/console/api-keys/1/revoke', '/console/overview', endUser]) {
+    const { text } = await console.get(path);
+    // The browser isolates the text of a title and an option anyway.
+    const others = text.replaceAll(/<(bdi|title|option)[^>]*>[^<]*<\/\1>/g, '');
+    assert(text.includes('\u202e') && !others.includes('\u202e'), path);
+  }
+  assert.match((await console.get(`${endUser}/transactions/${id}`)).text, /<dd><bdi>“Ticket \u202e1174”<\/bdi><\/dd>/);
+  assert.match(
+    (await console.post('/console/api-keys', { name, scope: 'read' })).text,
+    /<bdi>\u202eevil<\/bdi> \(read\)/,
   );
 });
 

@@ -73,7 +73,7 @@ function newKeyForm({ state, idempotencyKey }: ApiKeysView): string {
 function keyList({ keys, now, usedDays }: ApiKeysView): string {
   const rows = keys.map(
     (key) => html`<tr role="row"!${key.revokedAt === null ? '' : ' class="revoked"'}>
-<td role="cell" data-label="Name" class="name" id="key-${key.id}"><span class="strong">${key.name}</span></td>
+<td role="cell" data-label="Name" class="name" id="key-${key.id}"><bdi class="strong">${key.name}</bdi></td>
 <td role="cell" data-label="Scope">${key.scope}</td>
 <td role="cell" data-label="Key"><span class="mono">${key.hint}</span></td>
 <td role="cell" data-label="Transactions" class="number">${numberText(key.use.transactions)}</td>
@@ -114,7 +114,7 @@ function keyLog({ keys }: ApiKeysView): string {
       ({ key, at, what, by }) => html`<tr role="row">
 <td role="cell" data-label="Time" class="when">!${moment(at)}</td>
 <td role="cell" data-label="Event">${what}</td>
-<td role="cell" data-label="Key" class="name"><span class="whole">${key.name}</span> <span class="whole muted mono">${key.hint}</span></td>
+<td role="cell" data-label="Key" class="name"><bdi class="whole">${key.name}</bdi> <span class="whole muted mono">${key.hint}</span></td>
 <td role="cell" data-label="By" class="by">!${actorLabel(by)}</td>
 </tr>`,
     );
@@ -149,7 +149,7 @@ export function keyCreatedPage({ name, scope, secret, apiUrl }: KeyCreatedView, 
 <pre class="code" tabindex="0"><code>!${readBalanceCommand(apiUrl, secret)}</code></pre>`;
   const body = html`<section class="card">
 <p><strong>Copy the key now. It won't be shown again.</strong> Scrip stores only the hash of the key.</p>
-!${copyBox({ id: 'secret', label: `${name} (${scope})`, text: secret })}
+!${copyBox({ id: 'secret', label: html`<bdi>${name}</bdi> (${scope})`, text: secret })}
 </section>
 <section class="card">
 !${example}
@@ -177,7 +177,8 @@ function readBalanceCommand(apiUrl: string, key: string): string {
 
 export function revokeKeyPage(key: KeyView, now: Instant, viewer: Page['viewer']): string {
   const title = `Revoke ${key.name}?`;
-  const body = html`<section class="card narrow">
+  const body = html`<h1>Revoke <bdi>${key.name}</bdi>?</h1>
+<section class="card narrow">
 <p>The key stops working within a second. This can't be undone.</p>
 <dl class="facts">
 <dt>Key</dt><dd class="mono">${key.hint}</dd>

@@ -51,7 +51,7 @@ export function amountLabel({ kind, amount }: Pick<Activity, 'kind' | 'amount'>)
 export function actorLabel(actor: ActorView): string {
   switch (actor.kind) {
     case 'api-key':
-      return html`<span class="whole">${actor.name}</span> <span class="whole muted mono">${actor.hint}</span>`;
+      return html`<bdi class="whole">${actor.name}</bdi> <span class="whole muted mono">${actor.hint}</span>`;
     case 'member':
       return html`${actor.email}`;
     case 'time':
@@ -80,7 +80,7 @@ export function actorText(actor: ActorView): string {
 }
 
 export function byCell({ by, note }: Pick<Activity, 'by' | 'note'>): string {
-  return html`<td role="cell" data-label="By" class="by"><span>!${actorLabel(by)}</span>!${note === null ? '' : html`<span class="note">“${note}”</span>`}</td>`;
+  return html`<td role="cell" data-label="By" class="by"><span>!${actorLabel(by)}</span>!${note === null ? '' : html`<bdi class="note">“${note}”</bdi>`}</td>`;
 }
 
 export function endUserLink(endUser: string): string {

@@ -137,7 +137,7 @@ function recentTable(recent: OverviewView['recent']): string {
 
 /** For an API key, shows only its name, so that the label fits on one line. */
 function shortActorLabel({ by }: Activity): string {
-  return by.kind === 'api-key' ? html`${by.name}` : actorLabel(by);
+  return by.kind === 'api-key' ? html`<bdi>${by.name}</bdi>` : actorLabel(by);
 }
 
 function firstSteps({ apiUrl }: OverviewView): string {

@@ -89,7 +89,7 @@ function factsOf(view: PlanChangeView): readonly (readonly [name: string, truste
   ];
   if (activeCycle?.next)
     facts.push(['Canceled', html`The scheduled change to ${creditsEveryText(activeCycle.next.plan)}`]);
-  if (note !== null) facts.push(['Note', html`“${note}”`]);
+  if (note !== null) facts.push(['Note', html`<bdi>“${note}”</bdi>`]);
   return facts;
 }
 

@@ -53,7 +53,7 @@ function factsSection(view: TransactionView): string {
     ['Amount', movedCredits(transaction)],
     ['Time', momentUtc(createdAt)],
     ['By', actorLabel(by)],
-    ['Note', note === null ? '' : html`“${note}”`],
+    ['Note', note === null ? '' : html`<bdi>“${note}”</bdi>`],
     [transaction.postings.length === 1 ? 'Cycle' : 'Cycles', touchedCycles(transaction, terms)],
     ['Expires', isListed(kind) ? endTime(expiresAt) : ''],
     ['Open until', isOpen ? html`!${momentUtc(holdExpiresAt)} (${durationText(holdExpiresAt - now)} left)` : ''],

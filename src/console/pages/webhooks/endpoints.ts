@@ -90,7 +90,7 @@ export function endpointSecretPage(view: EndpointSecretView, viewer: Page['viewe
   const isNew = previousSecretUntil === null;
   const body = html`<section class="card">
 <p><strong>Copy the secret now. It won't be shown again.</strong> Your backend uses the secret to verify that requests come from Scrip.</p>
-!${copyBox({ id: 'secret', label: `Signing secret of ${url}`, text: secret })}
+!${copyBox({ id: 'secret', label: html`Signing secret of ${url}`, text: secret })}
 !${isNew ? '' : html`<p>Until !${momentUtc(previousSecretUntil)}, requests are signed with both the new and the previous secret. Deploy the new secret before then.</p>`}
 </section>
 <section class="card">
