@@ -43,7 +43,7 @@ export async function seedLedger(
     database.kind === 'file' ? openSqliteDestination(database.path) : await openPostgresDestination(database);
   await destination.begin('a benchmark');
   const tables = [
-    { table: 'accounts', values: [ACCOUNT, 'bench', now, EXPIRING_DAYS_DEFAULT] },
+    { table: 'accounts', values: [ACCOUNT, 'bench', now, EXPIRING_DAYS_DEFAULT, 0] },
     {
       table: 'api_keys',
       values: [KEY, ACCOUNT, 'write', hashOf(secret), hintOf(secret), '', now, OPERATOR, null, null, null],

@@ -22,7 +22,7 @@ export interface Field {
   readonly initial?: string;
   readonly isOptional?: boolean;
   /** Whether the label of an optional field ends in "(optional)"; true by default. */
-  readonly isOptionalSaid?: boolean;
+  readonly showsOptional?: boolean;
   readonly isWholeNumber?: boolean;
   readonly charactersMax?: number;
   readonly hasFocus?: boolean;
@@ -46,13 +46,13 @@ export const WHOLE_FORM = 'form';
 
 /** @param state null if the form has not been submitted */
 export function field(options: Field, state: FormState | null): string {
-  const { id, name, label, type = 'text', hint, initial = '', isOptional, isOptionalSaid = true } = options;
+  const { id, name, label, type = 'text', hint, initial = '', isOptional, showsOptional = true } = options;
   const error = state?.errors[name];
   const value = type === 'password' ? '' : (state?.values[name] ?? initial);
   const input = html`<input class="input" id="${id}" name="${name}" type="${type}" value="${value}"!${attributesOf(options, error)}>`;
   const { unit } = options;
   return html`<div class="field">
-<label for="${id}">${label}!${isOptional && isOptionalSaid ? ' <span class="muted">(optional)</span>' : ''}</label>
+<label for="${id}">${label}!${isOptional && showsOptional ? ' <span class="muted">(optional)</span>' : ''}</label>
 !${unit === undefined ? input : html`<div class="with-unit">!${input}!${select(unit, state, html` aria-label="${unit.label}"`)}</div>`}
 !${messages(id, error, hint)}
 </div>`;

@@ -65,7 +65,7 @@ function filterForm(path: string, { filter, filterErrors }: HistoryView): string
     (kind) => html`<option value="${kind}"!${kind === filter.kind ? ' selected' : ''}>${kindLabel(kind)}</option>`,
   );
   const state = { values: { ...filter }, errors: filterErrors };
-  const optional = { isOptional: true, isOptionalSaid: false } as const;
+  const optional = { isOptional: true, showsOptional: false } as const;
   const date = { ...optional, type: 'date' } as const;
   return html`<form class="form filter four" method="get" action="${path}#transactions">
 <div class="field"><label for="kind">Type</label>

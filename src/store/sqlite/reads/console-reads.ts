@@ -28,7 +28,10 @@ import { FeedPosition } from '../journal/feed.ts';
 import { TOTALS } from '../journal/totals.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
 
-/** How many of the postings that a consumer has not processed yet to consider: renewals can be stored late. */
+/**
+ * Of the postings that a consumer has not processed yet, only the first this many are read. One would not be enough: a
+ * renewal that is stored late has an earlier instant than the postings before it.
+ */
 const WAITING_MAX = 1_024;
 
 export class SqliteConsoleStore implements ConsoleStore {
