@@ -1,5 +1,5 @@
 // Sends spans to an OpenTelemetry collector as OTLP/JSON over HTTP, in the background. If the queue is full, or the
-// collector does not accept a batch, the exporter drops and counts the spans. Requests never wait for the exporter. See
+// collector does not accept a batch, the exporter drops the spans. Requests never wait for the exporter. See
 // https://opentelemetry.io/docs/specs/otlp/.
 
 import type { TraceContext } from './trace-context.ts';
@@ -35,7 +35,6 @@ const KINDS = { internal: 1, server: 2 } as const;
 const STATUS_ERROR = 2;
 
 export class SpanExporter {
-  dropped = 0;
   readonly #settings: ExporterSettings;
   readonly #onFailure: (reason: string) => void;
   readonly #timer: NodeJS.Timeout;
@@ -51,10 +50,7 @@ export class SpanExporter {
   }
 
   add(span: Span): void {
-    if (this.#queue.length >= QUEUE_SPANS_MAX) {
-      this.dropped += 1;
-      return;
-    }
+    if (this.#queue.length >= QUEUE_SPANS_MAX) return;
     this.#queue.push(span);
     if (this.#queue.length === BATCH_SPANS_MAX) void this.flush();
   }
@@ -76,7 +72,6 @@ export class SpanExporter {
       const batch = this.#queue.slice(0, BATCH_SPANS_MAX);
       this.#queue = this.#queue.slice(BATCH_SPANS_MAX);
       const failure = await this.#send(batch);
-      if (failure !== null) this.dropped += batch.length;
       if (failure !== null && !this.#isFailing) this.#onFailure(failure);
       this.#isFailing = failure !== null;
     }

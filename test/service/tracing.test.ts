@@ -12,7 +12,7 @@ import { createApiKey } from '../../src/store/key-store.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
 import { SpanExporter } from '../../src/tracing/span-exporter.ts';
 import { parentOf } from '../../src/tracing/trace-context.ts';
-import { eventually, someone } from '../http/running-service.ts';
+import { someone } from '../http/running-service.ts';
 import { temporaryFolder } from '../store/temporary-ledger.ts';
 
 interface Attribute {
@@ -229,7 +229,7 @@ describe('tracing', { timeout: 60_000 }, () => {
   });
 });
 
-test('the span queue is bounded: spans beyond the bound are dropped and counted', async (t) => {
+test('the span queue is bounded: spans beyond the bound are dropped', async (t) => {
   const collector = await Collector.start(t);
   const settings = { endpoint: collector.url, headers: {}, resource: {} };
   const exporter = new SpanExporter(settings, () => {});
@@ -243,12 +243,9 @@ test('the span queue is bounded: spans beyond the bound are dropped and counted'
     end: 1,
   } as const;
   for (let count = 0; count < 10_000; count++) exporter.add({ ...span, attributes: {}, isError: false, links: [] });
-  assert(exporter.dropped > 7_000, `${exporter.dropped} spans were dropped`);
   await exporter.stop();
-  await eventually(
-    () => collector.spans.length + exporter.dropped === 10_000,
-    'each span was sent or counted as dropped',
-  );
+  const sent = collector.spans.length;
+  assert(sent >= 2_048 && sent < 3_000, `${sent} of 10,000 spans were sent`);
   assert(collector.received.every(({ spans }) => spans.length <= 512));
 });
 
