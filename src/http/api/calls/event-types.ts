@@ -8,7 +8,7 @@ import { amountOf, EndUserId, HoldId, timestamp, transactionIdOf } from './field
 const EVENT_ID = 'evt_0f3b8c1d5e7a92640b1c2d3e4f5a6b7c';
 const INSTANT = '2026-11-20T08:00:00.123Z';
 
-export const EventId = Type.String({
+const EventId = Type.String({
   description:
     'The ID of the event. Scrip can deliver an event more than once: ignore events that you have already processed.',
   examples: [EVENT_ID],
@@ -135,7 +135,7 @@ export function meaningOf(type: EventType): string {
 }
 
 /** The name of the component for a type: `CreditsAddedEvent` for `credits.added`. */
-export function componentOf(type: EventType): string {
+function componentOf(type: EventType): string {
   return `${type.replaceAll(/(?:^|\.)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Event`;
 }
 

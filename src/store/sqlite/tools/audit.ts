@@ -254,8 +254,7 @@ function* recordFaults(db: DatabaseSync): Generator<string> {
     `SELECT ${RECORD_COLUMNS}, r.record, r.hash, i.record FROM idempotency_records AS r
      LEFT JOIN idempotency_index AS i ON i.hash = r.hash AND i.record = r.record`,
   );
-  for (const each of rows.iterate()) {
-    const row = each;
+  for (const row of rows.iterate()) {
     const [number, hash, found] = row.slice(-3) as [number, number, number | null];
     const isFound = found !== null || number > Number(indexed.record);
     const fault = recordFault(row, seed, hash) ?? (isFound ? null : 'is missing from the index');

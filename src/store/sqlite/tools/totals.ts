@@ -21,8 +21,7 @@ export function* totalsFaults(db: DatabaseSync): Generator<string> {
      WHERE p.posting <= ? ORDER BY p.posting`,
   );
   postings.setReadBigInts(true);
-  for (const each of postings.iterate(position)) {
-    const row = each;
+  for (const row of postings.iterate(position)) {
     const [account, digits] = row.slice(POSTING_COLUMN_COUNT) as [bigint, string];
     sum.add({ user: { account: Number(account), endUser: uuidOfHex(digits) }, posting: postingOf(row) });
   }
