@@ -14,7 +14,7 @@ import type { TracingSettings } from './tracing/tracer.ts';
 export interface PostgresDatabase {
   readonly kind: 'postgres';
   readonly url: string;
-  /** The number of batches that are written at the same time, each on its own connection; null for the default. */
+  /** The number of lanes, which write batches concurrently; null for the default. */
   readonly lanes: number | null;
   /** Whether each connection uses prepared statements. */
   readonly prepared: boolean;

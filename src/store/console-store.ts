@@ -72,7 +72,7 @@ export interface OverviewRequest {
 export interface ConsoleStore {
   /** Null if the account does not exist. */
   nameOf(account: number): Promise<string | null>;
-  /** @throws (rejects) InvalidCursor */
+  /** @throws InvalidCursor (rejects) */
   endUsers(account: number, request: ListRequest): Promise<EndUserPage>;
   endUserCounts(account: number): Promise<EndUserCounts>;
   /**

@@ -153,7 +153,7 @@ export interface EventLog {
    * @throws StoreFault; a later call derives the events that were not stored
    */
   deriveNext(derive: DeriveEvents): Promise<boolean>;
-  /** @throws (rejects) InvalidCursor if `after` is not a position of this ledger; StoreFault if the read fails */
+  /** @throws InvalidCursor (rejects) if `after` is not a position of this ledger; StoreFault if the read fails */
   page(account: number, request: EventPageRequest): Promise<EventPage>;
   /**
    * The position after the last event that was stored before `instant`. Considers the events of all accounts.

@@ -19,8 +19,7 @@ export interface ListedKey extends ApiKey {
   /** Null unless the key is revoked. */
   readonly revokedBy: Actor | null;
   /**
-   * When the key was last used, accurate to the minute; null if it was never used. A use is stored up to two seconds
-   * later.
+   * When the key was last used, accurate to the minute; null if it was never used. A use is stored within two seconds.
    */
   readonly lastUsedAt: Instant | null;
 }

@@ -8,7 +8,7 @@ import { Connection, type ConnectionOptions, type Query, type QueryResult, type 
 
 export interface PostgresOptions {
   readonly url: string;
-  /** The number of batches that are written at the same time, each on its own connection; null for the default. */
+  /** The number of lanes, which write batches concurrently; null for the default. */
   readonly lanes: number | null;
   /**
    * Whether statements are prepared on the server. If so, a connection pooler in transaction mode must track prepared

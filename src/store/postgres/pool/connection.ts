@@ -85,7 +85,7 @@ export class Connection {
    * that the server can start this step as soon as it has finished the previous one.
    *
    * @returns a result for each statement
-   * @throws (rejects) the error of the first statement that fails
+   * @throws the error (rejects) of the first statement that fails
    */
   send(queries: readonly Query[], timeoutMs = this.#options.timeoutMs): Promise<readonly QueryResult[]> {
     return new Promise((resolve, reject) => {

@@ -87,7 +87,7 @@ function codeOf(error: unknown): string {
 /**
  * Runs `read`, and converts its errors to faults.
  *
- * @throws (rejects) StoreFault or InvalidCursor
+ * @throws StoreFault or InvalidCursor (rejects)
  */
 export async function attempt<Result>(read: () => Promise<Result>): Promise<Result> {
   return await read().catch((error) => {

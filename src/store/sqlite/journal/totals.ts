@@ -1,4 +1,4 @@
-// Adds new postings of a ledger file to the totals, in SQL: reading each posting in JavaScript took fifteen times as
+// Adds new postings of a ledger file to the totals, in SQL: reading each posting in JavaScript took many times as
 // long. The audit computes the totals in JavaScript, and compares the results with the stored totals.
 
 import type { DatabaseSync } from 'node:sqlite';
