@@ -1,14 +1,15 @@
 // Opens ledger files: refuses files that are not ledgers or have an unsupported schema, creates or migrates the schema,
 // and checks the file for damage. Takes the lock that keeps a second server from opening the same file.
 
-import { closeSync, existsSync, lstatSync, mkdirSync, openSync, readdirSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { accountSchema } from '../../account-schema.ts';
 import { CannotOpen } from '../../store-fault.ts';
 import { testClockRefusal } from '../../test-clock.ts';
 import { syncToDisk } from '../../tools/new-file.ts';
+import { canonical, refuseLogWithoutLedger, refuseSecondName } from './file-names.ts';
 import { ledgerSchema } from './schema.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { uuidOf } from './uuid.ts';
@@ -331,41 +332,6 @@ function refuseWithoutFolder(file: string): void {
   throw new CannotOpen(
     `The folder ${folder} does not exist: mount its disk, or add --create to create the folder for a new ledger.`,
   );
-}
-
-/** Refuses a missing or empty file beside a log: SQLite would delete the log, which can contain acknowledged writes. */
-function refuseLogWithoutLedger(file: string): void {
-  const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  const log = `${canonical(file)}-wal`;
-  if (sizeOf(file) > 0 || sizeOf(log) === 0) return;
-  throw new CannotOpen(
-    `${file} is missing or empty, but its log ${log} contains data; put the ledger file back, or move the log to another folder.`,
-  );
-}
-
-/**
- * SQLite finds the write-ahead log by the name of the file. If the file were opened under a second name, the latest
- * commits would be missing, and two processes would not notice each other.
- */
-export function refuseSecondName(file: string): void {
-  const status = statSync(file, { throwIfNoEntry: false });
-  if (!status?.isFile() || status.nlink <= 1) return;
-  const target = canonical(file);
-  const folder = dirname(target);
-  const others = readdirSync(folder).filter((name) => {
-    if (name === basename(target)) return false;
-    const other = lstatSync(join(folder, name), { throwIfNoEntry: false });
-    return other?.ino === status.ino && other.dev === status.dev;
-  });
-  const also = others.length === 0 ? '' : ` (in the same folder: ${others.join(', ')})`;
-  throw new CannotOpen(
-    `${file} has ${status.nlink} hard links${also}, and SQLite keeps a separate log for each; stop Scrip, and remove all links except the one that Scrip was using.`,
-  );
-}
-
-/** Returns the path with all symbolic links resolved, so that all paths to a file share one lock. */
-export function canonical(file: string): string {
-  return existsSync(file) ? realpathSync(file) : join(realpathSync(dirname(file)), basename(file));
 }
 
 /** Converts an error about the file into a `CannotOpen` that says what to do; returns any other error unchanged. */

@@ -7,15 +7,8 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { CannotOpen } from '../../store-fault.ts';
 import { auditSummary, type BackupReport, type ReportProgress } from '../../tools/ledger-tools.ts';
 import { NewFile, OWNER_ONLY, removeDatabase, syncToDisk } from '../../tools/new-file.ts';
-import {
-  APPLICATION_ID,
-  canonical,
-  connect,
-  lockLedgerFile,
-  refuseOtherSchema,
-  refuseSecondName,
-  unfinishedCopy,
-} from '../file/ledger-file.ts';
+import { canonical, refuseSecondName } from '../file/file-names.ts';
+import { APPLICATION_ID, connect, lockLedgerFile, refuseOtherSchema, unfinishedCopy } from '../file/ledger-file.ts';
 import { SQLITE, sqliteCode } from '../file/sqlite-error.ts';
 import { auditFile } from './audit.ts';
 import { refuseMissing } from './ledger-tools.ts';

@@ -23,8 +23,8 @@ import {
 } from '../../tools/ledger-copy.ts';
 import type { AuditReport } from '../../tools/ledger-tools.ts';
 import type { IdPosition } from '../../transaction-ids.ts';
+import { canonical } from '../file/file-names.ts';
 import {
-  canonical,
   connect,
   explained,
   hasTestClock,

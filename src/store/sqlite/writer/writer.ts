@@ -4,7 +4,6 @@
 //   writing ──a transaction fails──▶ closed ──next request or tick──▶ reopened, writing
 //      └─────an invariant is violated──▶ halted for good: a stopped ledger is better than a wrong one
 
-import { statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import {
   type Batch,
@@ -24,7 +23,8 @@ import { movedTo, type TestClockMove } from '../../test-clock.ts';
 import type { ImportPart } from '../../tools/ledger-import.ts';
 import { type IdPosition, TransactionIds } from '../../transaction-ids.ts';
 import { CACHE_LIMITS, type CachedEndUser, type CacheLimits, EndUserCache } from '../balances/end-user-cache.ts';
-import { canonical, connect, explained, refuseWithoutDurability } from '../file/ledger-file.ts';
+import { hasChanged, identityOf } from '../file/file-names.ts';
+import { connect, explained, refuseWithoutDurability } from '../file/ledger-file.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import { RecordTable } from '../idempotency/record-table.ts';
 import { type EventPart, EventWriter } from '../journal/events.ts';
@@ -368,26 +368,6 @@ export class Writer {
       this.#open = null;
     }
   }
-}
-
-/**
- * Identifies the ledger file, its log and its lock file by device and inode; an element is empty if there is no such
- * file. Returns an empty list if the folder cannot be read at the moment.
- */
-function identityOf(file: string): readonly string[] {
-  try {
-    const path = canonical(file);
-    return [path, `${path}-wal`, `${path}.lock`].map((each) => {
-      const found = statSync(each, { bigint: true, throwIfNoEntry: false });
-      return found === undefined ? '' : `${found.dev}/${found.ino}`;
-    });
-  } catch {
-    return [];
-  }
-}
-
-function hasChanged(before: readonly string[], now: readonly string[]): boolean {
-  return now.length > 0 && before.some((each, index) => each !== '' && each !== now[index]);
 }
 
 function referencedBy(
