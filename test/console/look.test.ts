@@ -165,6 +165,16 @@ test('at common window widths, no console table scrolls horizontally; on a deskt
   await visited.close();
 });
 
+test('the characters of an account name do not reorder the text around the name', async () => {
+  const visited = await visit(browser, DESKTOP);
+  for (const name of ['join', 'cannot-join', 'sign-up-first']) {
+    await open(visited, name);
+    const style = await visited.page.evaluate("getComputedStyle(document.querySelector('main strong')).unicodeBidi");
+    assert.equal(style, 'isolate', name);
+  }
+  await visited.close();
+});
+
 const FIND_LABELS =
   "[...document.querySelectorAll('.end-users tbody tr:first-child td')].map((cell) => getComputedStyle(cell, '::before').content)";
 

@@ -40,7 +40,7 @@ export function signUpPage(claimed: string | null, state: FormState | null): str
   const lede =
     claimed === null
       ? ''
-      : html`<p>The account <bdi><strong>${claimed}</strong></bdi> has no members yet. When you sign up, you become the owner of this account and get access to its API keys and end users.</p>`;
+      : html`<p>The account <strong>${claimed}</strong> has no members yet. When you sign up, you become the owner of this account and get access to its API keys and end users.</p>`;
   return signedOutPage(
     'Sign up',
     html`<form class="form card" method="post" action="/console/sign-up" novalidate>
@@ -75,7 +75,7 @@ export function joinPage({ token, accountName, role, state }: JoinView): string 
   return signedOutPage(
     `Join ${accountName}`,
     html`<form class="form card" method="post" action="/console/join/${token}" novalidate>
-<p>You've been invited to join <bdi><strong>${accountName}</strong></bdi> as ${role === 'owner' ? 'an owner' : 'a member'}. Choose the email address and
+<p>You've been invited to join <strong>${accountName}</strong> as ${role === 'owner' ? 'an owner' : 'a member'}. Choose the email address and
 password you'll sign in with. An address can belong to only one account.</p>
 !${formError(state)}
 !${emailField(state)}
@@ -94,8 +94,8 @@ export function cannotJoinPage(
   const body = html`<section class="card narrow">
 <p>!${
     isMember
-      ? html`You are signed in as ${viewer.email} and are already a member of <bdi><strong>${accountName}</strong></bdi>.`
-      : html`You are signed in as ${viewer.email}, a member of <bdi><strong>${viewer.accountName}</strong></bdi>. An address can belong to only one account. To join <bdi><strong>${accountName}</strong></bdi> with another address, sign out and open the link again.`
+      ? html`You are signed in as ${viewer.email} and are already a member of <strong>${accountName}</strong>.`
+      : html`You are signed in as ${viewer.email}, a member of <strong>${viewer.accountName}</strong>. An address can belong to only one account. To join <strong>${accountName}</strong> with another address, sign out and open the link again.`
   }</p>
 <p class="muted">The invitation stays valid.</p>
 <div class="buttons"><a class="button" href="/console/overview">Go to overview</a>

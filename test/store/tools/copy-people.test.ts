@@ -42,7 +42,10 @@ test('after a ledger is copied to PostgreSQL and back to a file, console users c
   const bob = await newMember(scrip, ada);
   const other = await newOwner(scrip, 'Other');
   const links = [await invite(ada, 'member'), await invite(ada, 'owner')] as const;
-  assert.equal((await bob.post(`/console/end-users/${endUser}/add`, { amount: '12', note: 'Sorry' })).status, 303);
+  assert.equal(
+    (await bob.post(`/console/end-users/${endUser}/add`, { amount: '12', validity: '31', note: 'Sorry' })).status,
+    303,
+  );
   const known = [ada.email, bob.email];
   await scrip.stop();
 
