@@ -12,8 +12,9 @@ interface Pace {
   readonly pause: number;
 }
 
-/** While the process is not busy, the job runs 20% to 33% of the time, and catches up within seconds. */
+/** While the process is not busy, the job runs 20% to 50% of the time, and usually catches up within seconds. */
 const PACES: readonly Pace[] = [
+  { lateMs: 30_000, pause: 1 },
   { lateMs: 10_000, pause: 2 },
   { lateMs: 1_000, pause: 3 },
   { lateMs: 0, pause: 4 },
