@@ -251,34 +251,30 @@ test('an unexpected store error becomes an Internal fault that contains the mess
 });
 
 test('a command that the store postpones is sent to the store again and answered only once, and the other commands of its batch do not wait for it', async () => {
-  const { store, commit, results, submit } = begin();
+  const { store, commit, results, submit, settle } = begin();
   for (const amount of [1, 2]) submit(amount);
+  settle('a');
   await nextTurn();
-  store.batch(0).finish([null, ACCEPTED]);
+  store.batch(0).finish([null, ACCEPTED, null]);
   await nextTurn();
   assert.deepEqual(results, [[2, 'accepted']]);
   submit(3);
-  store.batch(1).finish([null]);
+  store.batch(1).finish([null, ACCEPTED]);
   await nextTurn();
-  assert.deepEqual(store.batches.map(amountsOf), [[1, 2], [1], [3, 1]]);
+  assert.deepEqual(store.batches.map(amountsOf), [
+    [1, 2, 'settle'],
+    [1, 'settle'],
+    [3, 1],
+  ]);
   store.batch(2).finish();
   await nextTurn();
   assert.deepEqual(results, [
     [2, 'accepted'],
+    [0, 'accepted'],
     [3, 'accepted'],
     [1, 'accepted'],
   ]);
   assert.equal(commit.queued, 0);
-});
-
-test('a `settle` command that the store postpones is answered, so that Scrip can stop before all due events are applied', async () => {
-  const { store, commit, results, settle } = begin();
-  settle('a');
-  await nextTurn();
-  store.batch(0).finish([null]);
-  await commit.drained();
-  assert.deepEqual(results, [[0, 'accepted']]);
-  assert.equal(store.batches.length, 1);
 });
 
 test('group commit is drained once all submitted commands are answered, and immediately if there are none', async () => {

@@ -2,7 +2,7 @@
 // only one fsync. All writes except imports go through group commit.
 //
 //   submit ──▶ queued ──▶ in a batch ──▶ durable ──▶ answered
-//      └── no room: Overloaded   └── too many due events for one batch: queued again, except `settle` commands
+//      └── no room: Overloaded   └── too many due events for one batch: queued again
 //
 // A lane writes its batches in order. The store defines the number of lanes, and how many of them can write at the same
 // time. All commands of an end user go through the same lane.
@@ -37,7 +37,7 @@ export type CommitResult = Outcome | StoreFault | NotBegun;
 export type ResultCallback = (result: CommitResult) => void;
 
 export interface Requester {
-  /** Whether the client has disconnected. If so, Scrip cancels the client's queued commands. */
+  /** Whether the client has disconnected, or the job has stopped. If so, its queued commands are canceled. */
   readonly isDisconnected: boolean;
 }
 
@@ -60,9 +60,6 @@ const SETTLED_GROWTH = 2;
 
 /** Maximum number of batches in flight per lane. A third batch would only wait for the second. */
 const BATCHES_PER_LANE_MAX = 2;
-
-/** The renewal job finds an end user with further due events again. If Scrip stops, it need not apply them all first. */
-const SETTLED_PARTLY: Accepted = { refused: null, transactionId: null };
 
 interface Entry {
   readonly command: Command;
@@ -228,11 +225,7 @@ export class GroupCommit {
     else this.throughput.forget();
     lane.batches -= 1;
     if (lane.batches === 0) this.#writing -= 1;
-    const resultOf = (index: number) => {
-      if (results instanceof StoreFault) return results;
-      // A `settle` command has no more effect than the events that it has applied, so it need not be complete.
-      return results[index] ?? (entries[index]?.command.kind === 'settle' ? SETTLED_PARTLY : null);
-    };
+    const resultOf = (index: number) => (results instanceof StoreFault ? results : (results[index] as Outcome | null));
     assert(fault !== null || (results as readonly unknown[]).length === entries.length, 'every command has an outcome');
     entries.forEach((entry, index) => {
       if (resultOf(index) !== null) return;
@@ -274,9 +267,12 @@ export class GroupCommit {
       }
     lane.settledMax =
       entries.length > 0 ? SETTLED_BESIDE_REQUESTS_MAX : Math.min(SETTLED_GROWTH * lane.settledMax, BATCH_COMMANDS_MAX);
-    for (const entry of settlements.splice(0, Math.min(lane.settledMax, BATCH_COMMANDS_MAX - entries.length))) {
+    const max = Math.min(entries.length + lane.settledMax, BATCH_COMMANDS_MAX);
+    while (entries.length < max && settlements.length > 0) {
+      const entry = settlements.shift() as Entry;
       this.#space.dequeue(entry.command);
-      entries.push(entry);
+      if (entry.requester?.isDisconnected) this.#answer(entry, CANCELED);
+      else entries.push(entry);
     }
     return entries;
   }

@@ -3,7 +3,7 @@
 
 import { type EndUserKey, endUserText } from '../ledger/command.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
-import { BATCH_COMMANDS_MAX, type GroupCommit } from './group-commit.ts';
+import { BATCH_COMMANDS_MAX, CANCELED, type CommitResult, type GroupCommit, type Requester } from './group-commit.ts';
 import { IntervalJob } from './interval-job.ts';
 import type { QuietPauses } from './quiet-pauses.ts';
 
@@ -61,7 +61,7 @@ export class RenewalJob {
       this.due = due.length;
       if (due.length === 0) this.#caughtUpAtMs = performance.now();
       const others = due.filter((user) => !before.endUsers.has(endUserText(user)));
-      const next = this.#submit(others.slice(0, END_USERS_MAX));
+      const next = this.#submit(others.slice(0, END_USERS_MAX), stopping);
       await before.written;
       if (due.length === 0) return;
       const isMore = next.endUsers.size === END_USERS_MAX;
@@ -71,8 +71,13 @@ export class RenewalJob {
     await before.written;
   }
 
-  #submit(users: readonly EndUserKey[]): Submitted {
-    const written = Promise.all(users.map((user) => this.#settle(user))).then(() => {
+  #submit(users: readonly EndUserKey[], stopping: AbortSignal): Submitted {
+    const requester = {
+      get isDisconnected() {
+        return stopping.aborted;
+      },
+    };
+    const written = Promise.all(users.map((user) => this.#settle(user, requester))).then(() => {
       this.settled += users.length;
     });
     // A later `await` throws the error; this handler prevents an unhandled rejection until then.
@@ -80,11 +85,12 @@ export class RenewalJob {
     return { endUsers: new Set(users.map(endUserText)), written };
   }
 
-  #settle({ account, endUser }: EndUserKey): Promise<void> {
+  /** An end user with years of due renewals needs many batches. When the job stops, the remaining batches are canceled. */
+  #settle({ account, endUser }: EndUserKey, requester: Requester): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#commit.submit({ kind: 'settle', account, endUser }, (result) =>
-        result instanceof Error ? reject(result) : resolve(),
-      );
+      const answer = (result: CommitResult) =>
+        result instanceof Error && result !== CANCELED ? reject(result) : resolve();
+      this.#commit.submit({ kind: 'settle', account, endUser }, answer, requester);
     });
   }
 }
