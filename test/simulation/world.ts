@@ -54,7 +54,7 @@ const RESTART_MS = 300;
 const REST_MS_MAX = 120_000;
 const REST_LOOK_MS = 500;
 const ABSENCES_MS = [0, HOUR_MS, 2 * DAY_MS, 40 * DAY_MS, 40 * DAY_MS, 400 * DAY_MS];
-const LIFE_MS_MAX = 3_600_000;
+const LIFE_MS_MAX = 4 * 3_600_000;
 
 export class World {
   readonly #options: SeedOptions;
