@@ -259,21 +259,17 @@ export class GroupCommit {
   #take(lane: Lane): Entry[] {
     const { requests, settlements } = lane;
     const entries: Entry[] = [];
-    while (entries.length < BATCH_COMMANDS_MAX && requests.length > 0)
-      for (const entry of requests.take(BATCH_COMMANDS_MAX - entries.length)) {
-        this.#space.dequeue(entry.command);
-        if (entry.requester?.isDisconnected) this.#answer(entry, CANCELED);
-        else entries.push(entry);
-      }
-    lane.settledMax =
-      entries.length > 0 ? SETTLED_BESIDE_REQUESTS_MAX : Math.min(SETTLED_GROWTH * lane.settledMax, BATCH_COMMANDS_MAX);
-    const max = Math.min(entries.length + lane.settledMax, BATCH_COMMANDS_MAX);
-    while (entries.length < max && settlements.length > 0) {
-      const entry = settlements.shift() as Entry;
+    const take = (entry: Entry) => {
       this.#space.dequeue(entry.command);
       if (entry.requester?.isDisconnected) this.#answer(entry, CANCELED);
       else entries.push(entry);
-    }
+    };
+    while (entries.length < BATCH_COMMANDS_MAX && requests.length > 0)
+      for (const entry of requests.take(BATCH_COMMANDS_MAX - entries.length)) take(entry);
+    lane.settledMax =
+      entries.length > 0 ? SETTLED_BESIDE_REQUESTS_MAX : Math.min(SETTLED_GROWTH * lane.settledMax, BATCH_COMMANDS_MAX);
+    const max = Math.min(entries.length + lane.settledMax, BATCH_COMMANDS_MAX);
+    while (entries.length < max && settlements.length > 0) take(settlements.shift() as Entry);
     return entries;
   }
 

@@ -54,6 +54,11 @@ export class RenewalJob {
   }
 
   async #settleAll(stopping: AbortSignal): Promise<void> {
+    const requester = {
+      get isDisconnected() {
+        return stopping.aborted;
+      },
+    };
     let before = NONE;
     while (!stopping.aborted) {
       // The search can also return end users of the previous batch, which is still being written.
@@ -61,7 +66,7 @@ export class RenewalJob {
       this.due = due.length;
       if (due.length === 0) this.#caughtUpAtMs = performance.now();
       const others = due.filter((user) => !before.endUsers.has(endUserText(user)));
-      const next = this.#submit(others.slice(0, END_USERS_MAX), stopping);
+      const next = this.#submit(others.slice(0, END_USERS_MAX), requester);
       await before.written;
       if (due.length === 0) return;
       const isMore = next.endUsers.size === END_USERS_MAX;
@@ -71,12 +76,7 @@ export class RenewalJob {
     await before.written;
   }
 
-  #submit(users: readonly EndUserKey[], stopping: AbortSignal): Submitted {
-    const requester = {
-      get isDisconnected() {
-        return stopping.aborted;
-      },
-    };
+  #submit(users: readonly EndUserKey[], requester: Requester): Submitted {
     const written = Promise.all(users.map((user) => this.#settle(user, requester))).then(() => {
       this.settled += users.length;
     });

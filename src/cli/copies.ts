@@ -4,7 +4,7 @@
 import { createWriteStream, existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Database, databaseAt, databaseOf, InvalidSetting } from '../config.ts';
 import { backUpDatabase, copyDatabase, openAccountPostings, restoreDatabase } from '../open-tools.ts';
 import {
@@ -17,7 +17,7 @@ import type { BackupReport, ReportProgress } from '../store/tools/ledger-tools.t
 import { NewFile } from '../store/tools/new-file.ts';
 import { accountName } from './keys.ts';
 import { counted, withProgress } from './output.ts';
-import { type CreateOption, createOption, filePath, prepareFolder } from './with-ledger.ts';
+import { type CreateOption, createOption, prepareFolder } from './with-ledger.ts';
 
 export function addCopyCommands(program: Command): void {
   program
@@ -49,6 +49,16 @@ export function addCopyCommands(program: Command): void {
     .addOption(new Option('--format <format>', 'output format').choices(EXPORT_FORMATS).makeOptionMandatory())
     .option('--output <file>', 'file to write; must not exist (default: standard output)', filePath)
     .action(exportPostings);
+}
+
+/**
+ * Parses the path of a file. Also accepts the form of DATABASE_URL, `file:` and a path: SQLite would not take such a text
+ * as a path.
+ */
+function filePath(text: string): string {
+  const path = text.replace(/^(?:file:)+/, '');
+  if (path === '') throw new InvalidArgumentError('Must be the path of a file.');
+  return path;
 }
 
 async function copy({ from, to, create }: CreateOption & { from: string; to: string }): Promise<void> {

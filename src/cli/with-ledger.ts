@@ -1,6 +1,6 @@
 // Opens the ledger at DATABASE_URL for one command and closes it when the command ends.
 
-import { InvalidArgumentError, Option } from 'commander';
+import { Option } from 'commander';
 import { type Database, DEFAULT_LEDGER, databaseOf } from '../config.ts';
 import { makeLedgerFolder, openTools } from '../open-tools.ts';
 import type { OperatorStores } from '../store/tools/ledger-tools.ts';
@@ -11,16 +11,6 @@ export interface CreateOption {
 
 export function createOption(): Option {
   return new Option('--create', 'create the folder for the ledger file if needed');
-}
-
-/**
- * Parses the path of a file. Also accepts the form of DATABASE_URL, `file:` and a path: SQLite would not take such a text
- * as a path.
- */
-export function filePath(text: string): string {
-  const path = text.replace(/^(?:file:)+/, '');
-  if (path === '') throw new InvalidArgumentError('Must be the path of a file.');
-  return path;
 }
 
 /** Runs `work` on the ledger, which must exist. */

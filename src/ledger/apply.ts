@@ -66,7 +66,7 @@ function applyTo(draft: Draft, posting: Posting): void {
       break;
     case 'subtract':
       assertInvariant(1, posting.amount < 0 && posting.held === 0, 'a subtraction only spends credits');
-      change(draft, posting, runningIndexOf(draft, posting));
+      change(draft, posting);
       break;
     case 'hold':
       hold(draft, posting);
@@ -235,7 +235,7 @@ function closeHold(draft: Draft, posting: Posting): void {
         ? draft.holds.filter((each) => each !== hold)
         : draft.holds.map((each) => (each === hold ? { ...hold, parts } : each));
   }
-  if (held === 0) change(draft, posting, runningIndexOf(draft, posting));
+  if (held === 0) change(draft, posting);
   // If the cycle has ended, the state might not contain the cycle.
   else if (!changeIfRunning(draft, posting) && expiresAt <= createdAt)
     assertInvariant(1, amount >= held, 'a capture takes only held credits from an ended cycle');
@@ -256,12 +256,14 @@ function changeIfRunning(draft: Draft, posting: Posting): boolean {
   const { cycleId, period, createdAt, expiresAt } = posting;
   assertInvariant(4, posting.terms === null, TERMS_RULE);
   if (expiresAt <= createdAt || find(draft, cycleId)?.period !== period) return false;
-  change(draft, posting, runningIndexOf(draft, posting));
+  change(draft, posting);
   return true;
 }
 
-function change({ cycles }: Draft, { amount, held }: Posting, index: number): void {
-  const cycle = cycles[index] as Cycle;
+function change(draft: Draft, posting: Posting): void {
+  const { amount, held } = posting;
+  const index = runningIndexOf(draft, posting);
+  const cycle = draft.cycles[index] as Cycle;
   const after = { ...cycle, remaining: cycle.remaining + amount, held: cycle.held + held };
   assertInvariant(1, Number.isSafeInteger(amount) && Number.isSafeInteger(held), 'credits are whole numbers');
   assertInvariant(1, after.remaining <= cycle.amount, 'the remaining credits of a cycle never exceed its amount');
@@ -270,7 +272,7 @@ function change({ cycles }: Draft, { amount, held }: Posting, index: number): vo
     after.held >= 0 && after.held <= after.remaining,
     'a transaction spends or holds only spendable credits',
   );
-  cycles[index] = after;
+  draft.cycles[index] = after;
 }
 
 /** Finds the cycle of the posting. Asserts that the posting belongs to the current period of the cycle. */

@@ -1,7 +1,7 @@
 // Tests that only one of several processes delivers events to an endpoint at a time.
 
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { Leases } from '../../src/events/webhooks/leases.ts';
 import { SendingGate } from '../../src/events/webhooks/sending-gate.ts';
@@ -14,6 +14,16 @@ const LEASES = { leaseMs: 400, renewMs: 50, safeMs: 250 };
 /** If a test stops running the job, the job behaves as if its process had crashed. */
 function sharingJob(setting: Setting): WebhookJob {
   return setting.job({ leases: LEASES });
+}
+
+/** Returns a job that has leased an endpoint at the receiver. */
+async function leasedBy(t: TestContext, receiver: Receiver): Promise<{ setting: Setting; job: WebhookJob }> {
+  const setting = await webhookSetting(t);
+  await addEndpoint(setting, receiver.url());
+  const job = sharingJob(setting);
+  await until(async () => (await holders(setting)).length === 1, job);
+  await ticks(2, job);
+  return { setting, job };
 }
 
 async function holders({ database }: Setting): Promise<string[]> {
@@ -53,11 +63,7 @@ test('after a process disappears, another process takes over its endpoints when 
 
 test('a process whose lease was not renewed in time stops sending webhooks', async (t) => {
   await using receiver = await Receiver.start();
-  const setting = await webhookSetting(t);
-  await addEndpoint(setting, receiver.url());
-  const job = sharingJob(setting);
-  await until(async () => (await holders(setting)).length === 1, job);
-  await ticks(2, job);
+  const { setting, job } = await leasedBy(t, receiver);
   // During this pause, the job does not run, to simulate a database that does not respond.
   await setTimeout(LEASES.safeMs + 50);
   setting.events.add('u1', 5);
@@ -69,11 +75,7 @@ test('a process whose lease was not renewed in time stops sending webhooks', asy
 
 test('a process sends nothing after another process has leased its endpoint between two of its statements', async (t) => {
   await using receiver = await Receiver.start();
-  const setting = await webhookSetting(t);
-  await addEndpoint(setting, receiver.url());
-  const job = sharingJob(setting);
-  await until(async () => (await holders(setting)).length === 1, job);
-  await ticks(2, job);
+  const { setting, job } = await leasedBy(t, receiver);
   await setTimeout(LEASES.leaseMs + 50);
   const lease = { leased_by: 'another process', leased_until: Date.now() + 60_000 };
   t.mock.method(Leases.prototype, 'look', async function (this: Leases) {
@@ -90,11 +92,7 @@ test('a process sends nothing after another process has leased its endpoint betw
 
 test('a process that has lost the lease of an endpoint stores nothing more for the endpoint', async (t) => {
   await using receiver = await Receiver.start();
-  const setting = await webhookSetting(t);
-  await addEndpoint(setting, receiver.url());
-  const job = sharingJob(setting);
-  await until(async () => (await holders(setting)).length === 1, job);
-  await ticks(2, job);
+  const { setting, job } = await leasedBy(t, receiver);
   setting.events.add('u1', 5);
   job.nudge();
   await until(() => receiver.received.length === 5);

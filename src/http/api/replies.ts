@@ -65,8 +65,9 @@ export function sendStream(
   stream.once('error', (error) => {
     if (!connectionOf(request.raw.socket).isDisconnected) request.log.error({ err: error }, 'streaming a list failed');
   });
-  if (request.method === 'HEAD') stream.destroy();
-  sendJson(reply, stream.destroyed ? Readable.from([]) : stream);
+  const isHead = request.method === 'HEAD';
+  if (isHead) stream.destroy();
+  sendJson(reply, isHead ? Readable.from([]) : stream);
 }
 
 /**

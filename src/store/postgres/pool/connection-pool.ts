@@ -107,11 +107,15 @@ export class ConnectionPool {
  * password and none is set, it leaves the socket open. Scrip would then exit only after the server's timeout.
  */
 class ClosingClient extends pg.Client {
+  /** Why Scrip must not use the connection, although the server accepts it; null if it may be used. */
+  protected refusal: Error | null = null;
+
   override connect(): Promise<pg.Client>;
   override connect(callback: (error: Error | null) => void): void;
   override connect(callback?: (error: Error | null) => void): unknown {
     assert(callback, 'the pool passes a callback');
-    return super.connect((error: Error | null) => {
+    return super.connect((failure: Error | null) => {
+      const error = failure ?? this.refusal;
       if (error) void this.end();
       callback(error);
     });
@@ -123,17 +127,11 @@ class ClosingClient extends pg.Client {
  * they are a standby.
  */
 class PrimaryClient extends ClosingClient {
-  override connect(): Promise<pg.Client>;
-  override connect(callback: (error: Error | null) => void): void;
-  override connect(callback?: (error: Error | null) => void): unknown {
-    assert(callback, 'the pool passes a callback');
-    let isStandby = false;
+  constructor(config?: pg.ClientConfig) {
+    super(config);
     this.connection.on('parameterStatus', ({ parameterName: name, parameterValue: value }: Parameter) => {
-      if (name === 'in_hot_standby') isStandby = value === 'on';
-    });
-    return super.connect((error: Error | null) => {
-      if (error === null && isStandby) void this.end();
-      callback(error ?? (isStandby ? new StoreFault('StoreUnavailable', 'PostgreSQL is a read-only standby') : null));
+      if (name !== 'in_hot_standby') return;
+      this.refusal = value === 'on' ? new StoreFault('StoreUnavailable', 'PostgreSQL is a read-only standby') : null;
     });
   }
 }

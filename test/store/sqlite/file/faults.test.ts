@@ -18,6 +18,7 @@ import {
   problemsOf,
   temporaryFile,
 } from '../../temporary-ledger.ts';
+import type { TestLedger } from '../../test-ledger.ts';
 import { openFor, openInPlace, SMALL } from '../sqlite-ledger.ts';
 
 const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
@@ -47,6 +48,12 @@ test('a failed COMMIT has an unknown outcome, and writes succeed again as soon a
   }
 });
 
+async function troubleOf(ledger: TestLedger): Promise<string> {
+  const until = performance.now() + 10_000;
+  while (ledger.trouble() === null && performance.now() < until) await sleep(50);
+  return ledger.trouble() ?? '';
+}
+
 for (const isReplaced of [false, true])
   test(`if the ledger file is ${isReplaced ? 'replaced by another ledger' : 'deleted'} while it is served, writes fail within two seconds`, async (t) => {
     const file = temporaryFile();
@@ -56,9 +63,7 @@ for (const isReplaced of [false, true])
     await makeHistory(other);
     if (isReplaced) renameSync(other, file);
     else rmSync(file);
-    const until = performance.now() + 10_000;
-    while (ledger.trouble() === null && performance.now() < until) await sleep(50);
-    assert.match(ledger.trouble() ?? '', /its log or its lock was deleted or replaced while Scrip served it/);
+    assert.match(await troubleOf(ledger), /its log or its lock was deleted or replaced while Scrip served it/);
     await assert.rejects(ledger.write([ada.subtract(1)]), { code: 'Internal' });
   });
 
@@ -70,9 +75,7 @@ for (const suffix of ['-wal', '.lock'])
     await sleep(1_500);
     assert.equal(ledger.trouble(), null);
     rmSync(`${file}${suffix}`);
-    const until = performance.now() + 10_000;
-    while (ledger.trouble() === null && performance.now() < until) await sleep(50);
-    assert.match(ledger.trouble() ?? '', /its log or its lock was deleted or replaced/);
+    assert.match(await troubleOf(ledger), /its log or its lock was deleted or replaced/);
   });
 
 for (const isEmpty of [false, true])
