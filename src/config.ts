@@ -286,9 +286,13 @@ function traceEndpoint(environment: NodeJS.ProcessEnv): string | null {
   const base = environment.OTEL_EXPORTER_OTLP_ENDPOINT;
   const endpoint = own || (base && `${base.replace(/\/$/, '')}/v1/traces`);
   if (!endpoint) return null;
-  if (URL.canParse(endpoint) && /^https?:/.test(endpoint)) return endpoint;
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : null;
+  // `fetch` would refuse a URL with a password, and its error message would contain the password.
+  if (url && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '') return endpoint;
   const name = own ? 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT' : 'OTEL_EXPORTER_OTLP_ENDPOINT';
-  throw new InvalidSetting(`${name} must be a URL that begins with http:// or https://.`);
+  throw new InvalidSetting(
+    `${name} must be a URL that begins with http:// or https://, without a user name or password; put credentials into OTEL_EXPORTER_OTLP_HEADERS.`,
+  );
 }
 
 function refuseGrpc(environment: NodeJS.ProcessEnv): void {
@@ -300,8 +304,14 @@ function refuseGrpc(environment: NodeJS.ProcessEnv): void {
 
 function traceHeaders(environment: NodeJS.ProcessEnv): Record<string, string> {
   const own = environment.OTEL_EXPORTER_OTLP_TRACES_HEADERS;
-  if (own) return pairs('OTEL_EXPORTER_OTLP_TRACES_HEADERS', own);
-  return pairs('OTEL_EXPORTER_OTLP_HEADERS', environment.OTEL_EXPORTER_OTLP_HEADERS);
+  const name = own ? 'OTEL_EXPORTER_OTLP_TRACES_HEADERS' : 'OTEL_EXPORTER_OTLP_HEADERS';
+  const headers = pairs(name, own || environment.OTEL_EXPORTER_OTLP_HEADERS);
+  try {
+    new Headers(headers);
+  } catch {
+    throw new InvalidSetting(`${name} contains a name or a value that is not allowed in an HTTP header.`);
+  }
+  return headers;
 }
 
 const ROOT_SAMPLERS = ['always_on', 'always_off', 'traceidratio'];

@@ -300,11 +300,16 @@ test('an empty tracing setting has the same effect as an unset setting', () => {
 const WRONG: readonly (readonly [name: string, value: string])[] = [
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318'],
   ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'collector:4318/v1/traces'],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://user:hunter2@collector:4318'],
+  ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'https://hunter2@collector:4318/v1/traces'],
   ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
   ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'grpc'],
   ['OTEL_EXPORTER_OTLP_HEADERS', 'hunter2'],
   ['OTEL_EXPORTER_OTLP_HEADERS', 'key=%hunter2'],
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'authorization=Bearer hunter2%0A-more'],
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'authorization=Bearer hunter2%E2%82%AC'],
   ['OTEL_EXPORTER_OTLP_TRACES_HEADERS', 'hunter2'],
+  ['OTEL_EXPORTER_OTLP_TRACES_HEADERS', 'api(key)=hunter2'],
   ['OTEL_TRACES_SAMPLER', 'sometimes'],
   ['OTEL_TRACES_SAMPLER_ARG', '2'],
 ];
