@@ -30,6 +30,8 @@ const QUEUE_SPANS_MAX = 2_048;
 const BATCH_SPANS_MAX = 512;
 const FLUSH_INTERVAL_MS = 5_000;
 const TIMEOUT_MS = 10_000;
+/** When Scrip stops, the queued spans are sent for at most this long, so that a slow collector does not delay the exit. */
+const STOP_MS = 5_000;
 
 const KINDS = { internal: 1, server: 2 } as const;
 const STATUS_ERROR = 2;
@@ -41,6 +43,7 @@ export class SpanExporter {
   #queue: Span[] = [];
   #sending: Promise<void> | null = null;
   #isFailing = false;
+  readonly #stopping = new AbortController();
 
   /** @param onFailure called with the reason when a batch cannot be sent, unless the previous batch failed too */
   constructor(settings: ExporterSettings, onFailure: (reason: string) => void) {
@@ -64,7 +67,10 @@ export class SpanExporter {
 
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    const late = new Error('the collector did not accept all spans before Scrip stopped');
+    const deadline = setTimeout(() => this.#stopping.abort(late), STOP_MS);
     await this.flush();
+    clearTimeout(deadline);
   }
 
   async #sendAll(): Promise<void> {
@@ -85,7 +91,7 @@ export class SpanExporter {
         method: 'POST',
         headers: { ...headers, 'content-type': 'application/json' },
         body: JSON.stringify(requestBody(batch, resource)),
-        signal: AbortSignal.timeout(TIMEOUT_MS),
+        signal: AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), this.#stopping.signal]),
       });
       await response.arrayBuffer();
       return response.ok ? null : `the collector returned status ${response.status}`;

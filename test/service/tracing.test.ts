@@ -10,7 +10,7 @@ import { InvalidSetting, readConfig, SETTING_NAMES } from '../../src/config.ts';
 import { type Service, startService } from '../../src/service.ts';
 import { createApiKey } from '../../src/store/key-store.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
-import { SpanExporter } from '../../src/tracing/span-exporter.ts';
+import { type Span, SpanExporter } from '../../src/tracing/span-exporter.ts';
 import { parentOf } from '../../src/tracing/trace-context.ts';
 import { someone } from '../http/running-service.ts';
 import { temporaryFolder } from '../store/temporary-ledger.ts';
@@ -229,24 +229,46 @@ describe('tracing', { timeout: 60_000 }, () => {
   });
 });
 
+const SPAN: Span = {
+  traceId: TRACE,
+  spanId: PARENT,
+  parentSpanId: null,
+  name: 'x',
+  kind: 'server',
+  start: 0,
+  end: 1,
+  attributes: {},
+  isError: false,
+  links: [],
+};
+
 test('the span queue is bounded: spans beyond the bound are dropped', async (t) => {
   const collector = await Collector.start(t);
   const settings = { endpoint: collector.url, headers: {}, resource: {} };
   const exporter = new SpanExporter(settings, () => {});
-  const span = {
-    traceId: TRACE,
-    spanId: PARENT,
-    parentSpanId: null,
-    name: 'x',
-    kind: 'server',
-    start: 0,
-    end: 1,
-  } as const;
-  for (let count = 0; count < 10_000; count++) exporter.add({ ...span, attributes: {}, isError: false, links: [] });
+  for (let count = 0; count < 10_000; count++) exporter.add(SPAN);
   await exporter.stop();
   const sent = collector.spans.length;
   assert(sent >= 2_048 && sent < 3_000, `${sent} of 10,000 spans were sent`);
   assert(collector.received.every(({ spans }) => spans.length <= 512));
+});
+
+test('a collector that does not respond delays the stop by at most five seconds, however many spans are queued', async (t) => {
+  const server = createServer(() => {}).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const endpoint = `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+  const failures: string[] = [];
+  const exporter = new SpanExporter({ endpoint, headers: {}, resource: {} }, (reason) => failures.push(reason));
+  for (let count = 0; count < 2_000; count++) exporter.add(SPAN);
+  const start = performance.now();
+  await exporter.stop();
+  const ms = performance.now() - start;
+  assert(ms < 8_000, `the stop took ${ms} ms`);
+  assert.deepEqual(failures, ['the collector did not accept all spans before Scrip stopped']);
 });
 
 const HEADERS: readonly (readonly [header: string | undefined, isParent: boolean])[] = [
