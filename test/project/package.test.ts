@@ -259,6 +259,9 @@ describe('the deployment files', () => {
     assert.match(read('compose.yaml'), /^ {6}WEBHOOK_KEY: \$\{WEBHOOK_KEY:\?/m);
   });
 
+  test('the health check of PostgreSQL in compose.yaml uses TCP, because Scrip could not connect while only the socket is open', () =>
+    assert.match(read('compose.yaml'), /pg_isready --host=127\.0\.0\.1 /));
+
   test('the health check of the Docker image fails if /readyz does not return 200 or does not respond', async (t) => {
     const [, code] = /CMD \["node", "-e", "(.+)"\]/.exec(read('Dockerfile')) ?? [];
     assert(code);
