@@ -272,6 +272,19 @@ describe('restored backups', () => {
     await assertRefused(restoreFile(`${backup}.none`, temporaryFile(), quietly), /^There is no backup at/);
   });
 
+  test('a ledger file in WAL mode without a WAL, such as Litestream writes, is restored, and cursors of events are not valid after the restore', async (t) => {
+    const file = temporaryFile();
+    const { ledger, events } = await openSqliteStore(file);
+    await ledger.write([new EndUser(1, 1).add(5)], () => {});
+    await ledger.close();
+    using db = new DatabaseSync(file, { readOnly: true });
+    assert.equal(db.prepare('PRAGMA journal_mode').get()?.journal_mode, 'wal');
+    const restored = temporaryFile();
+    await restoreFile(file, restored, quietly);
+    const again = await openFor(t, restored, {});
+    assert.notEqual(again.events.epoch, events.epoch);
+  });
+
   test('a server cannot open a ledger while a backup is being restored to it', async () => {
     const backup = await makeBackup();
     const target = join(temporaryFolder(), 'scrip.db');
