@@ -35,8 +35,7 @@ export function urlProblem(text: string, rules: AddressRules): string | null {
   const host = hostOf(url);
   if (url.protocol === 'http:' && !(allowsLoopback(rules) && isLoopbackHost(host)))
     return `The URL must begin with ${allowedSchemes(rules)}.`;
-  if (LOOPBACK_NAME.test(host) && !allowsLoopback(rules))
-    return 'The URL must not point to the machine that runs Scrip.';
+  if (isLoopbackName(host) && !allowsLoopback(rules)) return 'The URL must not point to the machine that runs Scrip.';
   return ipaddr.isValid(host) ? addressProblem(host, url.protocol, rules) : null;
 }
 
@@ -73,6 +72,11 @@ function allowsLoopback({ allowPrivate, allowLoopback }: AddressRules): boolean 
   return allowPrivate || allowLoopback;
 }
 
+/** Whether the host is `localhost` or a name that ends in `.localhost`. */
+export function isLoopbackName(host: string): boolean {
+  return LOOPBACK_NAME.test(host);
+}
+
 function isLoopbackHost(host: string): boolean {
-  return LOOPBACK_NAME.test(host) || (ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback');
+  return isLoopbackName(host) || (ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback');
 }

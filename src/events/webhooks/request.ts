@@ -1,12 +1,12 @@
 // Sends webhooks over HTTP. Endpoints belong to customers and are not trusted. Scrip checks the address when it
 // connects, follows no redirects, and limits the duration of an attempt and the size of the response.
 
-import { lookup } from 'node:dns/promises';
 import http from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { type AddressRules, addressProblem, hostOf } from './addresses.ts';
+import { HostNames } from './host-names.ts';
 
 export interface WebhookRequest {
   readonly url: string;
@@ -74,13 +74,15 @@ export class WebhookRequests {
   readonly #userAgent: string;
   readonly #timeoutMs: number;
   readonly #resolve: (hostname: string) => Promise<readonly string[]>;
+  readonly #hostNames: HostNames;
   readonly #agents: Record<string, http.Agent>;
 
-  constructor({ rules, userAgent, timeoutMs = TIMEOUT_MS, resolve = addressesOf }: RequestOptions) {
+  constructor({ rules, userAgent, timeoutMs = TIMEOUT_MS, resolve }: RequestOptions) {
+    this.#hostNames = new HostNames(rules);
     this.#rules = rules;
     this.#userAgent = userAgent;
     this.#timeoutMs = timeoutMs;
-    this.#resolve = resolve;
+    this.#resolve = resolve ?? ((hostname) => this.#hostNames.addressesOf(hostname));
     const options = { keepAlive: true, timeout: IDLE_MS, maxFreeSockets: IDLE_SOCKETS_MAX };
     this.#agents = { 'http:': new http.Agent(options), 'https:': new https.Agent(options) };
   }
@@ -104,6 +106,7 @@ export class WebhookRequests {
   }
 
   close(): void {
+    this.#hostNames.close();
     for (const agent of Object.values(this.#agents)) agent.destroy();
   }
 
@@ -162,6 +165,9 @@ export class WebhookRequests {
   #lookupFor(protocol: string): LookupFunction {
     return (hostname, options, callback) => {
       this.#resolve(hostname)
+        .catch(() => {
+          throw new RefusedAddress('The host name of the endpoint could not be resolved.');
+        })
         .then((addresses) => {
           this.#check(addresses, protocol);
           return addresses.map((address) => ({ address, family: ipaddr.parse(address).kind() === 'ipv6' ? 6 : 4 }));
@@ -188,11 +194,6 @@ export class WebhookRequests {
 
 class ClosedBeforeUse extends Error {
   override readonly name = 'ClosedBeforeUse';
-}
-
-async function addressesOf(hostname: string): Promise<readonly string[]> {
-  const found = await lookup(hostname, { all: true });
-  return found.map(({ address }) => address);
 }
 
 /** Reads the response body until it ends, `BODY_MS` have passed, or it exceeds `BODY_BYTES_MAX`. Never rejects. */
@@ -235,7 +236,6 @@ function errorSentence(error: unknown): string {
   if (code === 'ABORT_ERR') return 'The attempt was canceled.';
   if (code === 'ECONNREFUSED') return 'The endpoint refused the connection.';
   if (code === 'ECONNRESET' || code === 'EPIPE') return 'The endpoint closed the connection without a response.';
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'The host name of the endpoint could not be resolved.';
   // The endpoint has ended the handshake, for example because it requires a client certificate.
   if (code.startsWith('ERR_SSL_')) return `The endpoint refused the TLS connection (${code}).`;
   if (/CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code))
