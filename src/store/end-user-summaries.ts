@@ -6,8 +6,9 @@ import type { Amount } from '../ledger/amount.ts';
 import { cyclesAt } from '../ledger/balance.ts';
 import { type Cycle, renews, spendable } from '../ledger/cycle.ts';
 import { INSTANT_MAX, type Instant } from '../ledger/instant.ts';
+import { NEVER, nextEventAt } from '../ledger/next-event.ts';
 import type { EndUserState } from '../ledger/state.ts';
-import { stateOfText } from './state-text.ts';
+import { stateOfText, stateText } from './state-text.ts';
 
 export interface Summary {
   readonly balance: Amount;
@@ -38,6 +39,8 @@ export interface AuditedSummary extends Summary {
   /** The stored state at `derivedTo`, in the text format of snapshots. */
   readonly state: string;
   readonly derivedTo: Instant;
+  /** When the passage of time next causes an event; null if a renewal, a change of plan or a lapse comes first. */
+  readonly dueAt: Instant | null;
 }
 
 /**
@@ -55,11 +58,19 @@ export interface AuditedSummary extends Summary {
 export function isSummaryRight(stored: AuditedSummary, current: EndUserState, now: Instant): boolean {
   const state = stateOfText(stored.state);
   const at = Math.max(now, stored.derivedTo);
-  return isSame(stored, summaryOf(state, stored.derivedTo)) && isSame(summaryOf(state, at), summaryOf(current, at));
+  const { balance, expiresAt } = summaryOf(state, stored.derivedTo);
+  const isSame = stored.balance === balance && stored.expiresAt === expiresAt;
+  return isSame && isDueInTime(stored, state) && textAt(state, at) === textAt(current, at);
 }
 
-function isSame(a: Summary, b: Summary): boolean {
-  return a.balance === b.balance && a.expiresAt === b.expiresAt;
+/** Whether `dueAt` is no later than the next expiry, so that no expiry is missed. */
+function isDueInTime({ dueAt, expiresAt }: AuditedSummary, state: EndUserState): boolean {
+  return expiresAt === null || expiresAt >= nextEventAt(state) || (dueAt ?? NEVER) <= expiresAt;
+}
+
+/** The state at `at` as text, with the events that are due by then. */
+function textAt(state: EndUserState, at: Instant): string {
+  return stateText({ cycles: cyclesAt(state, at), holds: state.holds.filter(({ expiresAt }) => expiresAt > at) }, at);
 }
 
 function expires(cycle: Cycle): boolean {

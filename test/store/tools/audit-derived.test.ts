@@ -85,6 +85,12 @@ const TAMPERED_SUMMARIES: readonly (readonly [what: string, sql: string])[] = [
     `INSERT INTO end_user_summaries VALUES (7, zeroblob(16), 1, NULL, 1, 1, 1, 1, 7, '[[]]', NULL)`,
   ],
   ['a summary with the wrong latest posting', 'UPDATE end_user_summaries SET latest_posting = latest_posting - 1'],
+  [
+    'a summary with a plan that the end user does not have',
+    `UPDATE end_user_summaries SET state = replace(state, 'd"', 'd/7"')`,
+  ],
+  ['a summary without the instant of its next event', 'UPDATE end_user_summaries SET due_at = NULL'],
+  ['a position in the journal before the postings that a summary includes', 'UPDATE feed_positions SET posting = 1'],
   ['a summary derived only up to an instant before the latest posting', 'UPDATE end_user_summaries SET derived_to = 1'],
 ];
 

@@ -85,7 +85,7 @@ class DatabaseAudit {
     const cycles = await this.#rowsOf('cycles', CYCLE_COLUMNS, endUsers);
     const holds = await this.#rowsOf('holds', HOLD_AS_CYCLE, endUsers);
     const snapshots = await this.#rowsOf('snapshots', 'transaction_id, state', endUsers);
-    const columns = 'balance, expires_at, latest_activity, derived_to, state';
+    const columns = 'balance, expires_at, latest_activity, derived_to, state, due_at';
     const summaries = await this.#rowsOf('end_user_summaries', columns, endUsers);
     for (const [index, { user, postings }] of endUsers.entries()) {
       this.#total.endUsers += 1;
@@ -196,13 +196,14 @@ function isRowRight(
   latest: { readonly at: Instant; readonly state: EndUserState },
   now: Instant,
 ): boolean {
-  const [balance, expires, activity, derivedTo, state] = row ?? [];
+  const [balance, expires, activity, derivedTo, state, due] = row ?? [];
   if (Number(activity) !== latest.at || !(Number(derivedTo) >= latest.at)) return false;
   const stored = {
     balance: Number(balance),
     expiresAt: expires === null ? null : Number(expires),
     derivedTo: Number(derivedTo),
     state: state as string,
+    dueAt: due === null ? null : Number(due),
   };
   try {
     return isSummaryRight(stored, latest.state, now);

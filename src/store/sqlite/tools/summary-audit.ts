@@ -31,7 +31,8 @@ export class SummaryAudit {
     this.#position = new FeedPosition(db, EVENTS).read();
     this.#summary = prepare(
       db,
-      `SELECT latest_posting, balance, expires_at, latest_activity, derived_to, state FROM end_user_summaries
+      `SELECT latest_posting, balance, expires_at, latest_activity, derived_to, state, due_at
+       FROM end_user_summaries
        WHERE account = ? AND end_user = ?`,
     );
     this.#summary.setReadBigInts(true);
@@ -43,15 +44,21 @@ export class SummaryAudit {
   check({ user, latest }: EndUserPostings, state: EndUserState | null, now: Instant): void {
     const row = this.#summary.get(user.account, bytesOf(user.endUser));
     if (row !== undefined) this.#read += 1;
-    const [counted, balance, expires, activity, derivedTo, derived] = row ?? [];
+    const [counted, balance, expires, activity, derivedTo, derived, dueAt] = row ?? [];
     if (state === null || (Number(counted ?? 0) < latest && latest > this.#position)) return;
+    if (Number(counted ?? 0) > this.#position)
+      this.#report(
+        user.account,
+        `the summary of end user ${user.endUser} is ahead of the stored position in the journal`,
+      );
     const createdAt = Number(this.#createdAt.get(latest)?.[0]);
     const isLatest = Number(counted) === latest && Number(activity) === createdAt && Number(derivedTo) >= createdAt;
     const stored = {
       balance: Number(balance),
-      expiresAt: expires === null ? null : Number(expires),
+      expiresAt: instantOf(expires),
       derivedTo: Number(derivedTo),
       state: derived as string,
+      dueAt: instantOf(dueAt),
     };
     if (!isLatest || !isSummaryRight(stored, state, now))
       this.#report(user.account, `the summary does not match the postings of end user ${user.endUser}`);
@@ -74,4 +81,8 @@ export class SummaryAudit {
   #report(account: number, what: string): void {
     this.#fault(summaryFault(account, what));
   }
+}
+
+function instantOf(value: unknown): Instant | null {
+  return value === null ? null : Number(value);
 }
