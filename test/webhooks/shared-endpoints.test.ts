@@ -171,7 +171,7 @@ test('after a process has stopped, events that it had delivered before an unansw
 test('a process sends at most 500 webhooks at once, and sends the next one as soon as one of the 500 requests has ended', async () => {
   const gate = new SendingGate();
   let inside = 0;
-  for (let count = 0; count < 600; count++) void gate.enter().then(() => inside++);
+  for (let count = 0; count < 600; count++) void gate.enter(1).then(() => inside++);
   await setTimeout(0);
   assert.equal(inside, 500);
   gate.leave();
@@ -180,6 +180,19 @@ test('a process sends at most 500 webhooks at once, and sends the next one as so
   gate.stop();
   await setTimeout(0);
   assert.equal(inside, 600);
+});
+
+test('an account with many slow endpoints does not delay the webhooks of other accounts', async () => {
+  const gate = new SendingGate();
+  const admitted: number[] = [];
+  for (const account of [...Array.from({ length: 700 }, () => 1), 2])
+    void gate.enter(account).then(() => admitted.push(account));
+  await setTimeout(0);
+  assert.equal(admitted.length, 500);
+  for (let count = 0; count < 2; count++) gate.leave();
+  await setTimeout(0);
+  assert.deepEqual(admitted.slice(500).sort(), [1, 2]);
+  gate.stop();
 });
 
 test('a process that is short of CPU time sends at most 100 webhooks a second', async (t) => {
@@ -191,7 +204,7 @@ test('a process that is short of CPU time sends at most 100 webhooks a second', 
   const second = async () => {
     const before = sent;
     for (let count = 0; count < 2_000; count++)
-      void gate.enter().then(() => {
+      void gate.enter(1).then(() => {
         sent += 1;
         gate.leave();
       });

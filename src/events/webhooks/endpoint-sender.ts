@@ -255,7 +255,7 @@ export class EndpointSender {
 
   async #deliver(event: QueuedEvent): Promise<void> {
     const { gate, onTrouble } = this.#options;
-    await gate.enter();
+    await gate.enter(this.endpoint.account);
     try {
       const body = event.body ?? (await this.#options.store.bodyOf(this.endpoint.id, event.place as number));
       if (body === null) this.#finish(event);

@@ -1,7 +1,9 @@
 // Limits how many webhooks this process sends at the same time. While the process is busy, also limits how many it
-// sends per second, so that webhooks do not delay client requests. Senders are admitted in the order in which they
+// sends per second, so that webhooks do not delay client requests. Accounts are admitted in turn, so that an account
+// with many slow endpoints does not delay the others. The senders of one account are admitted in the order in which they
 // call `enter`.
 
+import { FairQueue } from '../../batching/fair-queue.ts';
 import { LOAD } from '../../batching/load.ts';
 
 export const REQUESTS_MAX = 500;
@@ -10,7 +12,7 @@ const STEPS_PER_SECOND = 10;
 
 export class SendingGate {
   #inside = 0;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting = new FairQueue<() => void>();
   #isBusy = false;
   /** How many more senders can enter in the current tenth of a second while the process is busy. */
   #left = 0;
@@ -33,9 +35,9 @@ export class SendingGate {
     while (this.#waiting.length > 0) this.#admitNext();
   }
 
-  enter(): Promise<void> {
+  enter(account: number): Promise<void> {
     return new Promise((admit) => {
-      this.#waiting.push(admit);
+      this.#waiting.push(account, admit);
       this.#admit();
     });
   }
@@ -53,7 +55,7 @@ export class SendingGate {
   #admitNext(): void {
     this.#inside += 1;
     this.#left -= 1;
-    this.#waiting.shift()?.();
+    this.#waiting.takeOne()?.();
   }
 
   #step(): void {
