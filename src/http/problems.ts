@@ -3,7 +3,7 @@
 import type { Refusal, WriteCommand } from '../ledger/command.ts';
 import { OPEN_HOLDS_MAX } from '../ledger/hold.ts';
 import type { FaultCode } from '../store/store-fault.ts';
-import { BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX } from './limits.ts';
+import { BODY_BYTES_MAX, FIELD_ERRORS_MAX, HEADER_BYTES_MAX, HEADERS_MAX } from './limits.ts';
 
 /** Problems with the request itself, which Scrip detects before the request reaches the ledger. */
 export type RequestCode =
@@ -328,8 +328,12 @@ export class InvalidRequest extends Error {
   }
 }
 
-/** @param errorCode the `error_code` of the response; null to use `INVALID_FIELD` */
-export function invalidFields(errors: readonly FieldError[], errorCode: string | null = null): InvalidRequest {
+/**
+ * @param all only the first `FIELD_ERRORS_MAX` are named in the response
+ * @param errorCode the `error_code` of the response; null to use `INVALID_FIELD`
+ */
+export function invalidFields(all: readonly FieldError[], errorCode: string | null = null): InvalidRequest {
+  const errors = all.slice(0, FIELD_ERRORS_MAX);
   return new InvalidRequest('InvalidField', PROBLEMS.InvalidField.detail(errors), errors, errorCode);
 }
 

@@ -1,7 +1,6 @@
 // Converts Fastify's errors about invalid requests to API problems.
 
 import type { FastifyError, FastifyRequest } from 'fastify';
-import { FIELD_ERRORS_MAX } from '../limits.ts';
 import { AMOUNT_NEGATIVE, type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';
 
 /** @returns null if the client did not cause the error */
@@ -20,7 +19,7 @@ function invalidAgainstSchema(error: FastifyError, request: FastifyRequest): Inv
     return new InvalidRequest('InvalidJson', PROBLEMS.InvalidJson.detail('it is empty'));
   const refused = error.validation ?? [];
   const isNegative = refused.some(({ instancePath, keyword }) => instancePath === '/amount' && keyword === 'minimum');
-  return invalidFields(refused.slice(0, FIELD_ERRORS_MAX).map(fieldError), isNegative ? AMOUNT_NEGATIVE : null);
+  return invalidFields(refused.map(fieldError), isNegative ? AMOUNT_NEGATIVE : null);
 }
 
 function fieldError({

@@ -187,6 +187,22 @@ test('the path of an invalid field is a JSON Pointer, in which ~ and / are escap
   );
 });
 
+test('the response to a request with many invalid fields lists 20 of them, whichever rule the fields violate', async () => {
+  const [numbers, user] = [Array.from({ length: 30 }, (_, index) => index), someone()];
+  const query = numbers.map((number) => `f${number}=1&f${number}=2`).join('&');
+  for (const [method, path, body] of [
+    ['POST', '/add', `{${numbers.map((number) => `"f${number}":1`).join()}}`],
+    ['POST', '/add', `{${numbers.map(() => '"f":1').join()}}`],
+    ['POST', '/add', `{${numbers.map((number) => `"f${number}":1.5`).join()}}`],
+    ['GET', `/get-holds?end_user_id=${user}&${query}`, undefined],
+  ] as const) {
+    const reply = await scrip.call(method, path, body === undefined ? {} : { body });
+    assertProblem(reply, 'InvalidField', 422);
+    assert.equal(reply.body.errors.length, 20, `${method} ${path}`);
+    assert.equal(String(reply.body.detail).split(';').length, 20);
+  }
+});
+
 function assertInvalidJson(reply: Reply, name: string): void {
   assert.equal(reply.status, 400, `${name}: ${reply.text}`);
   assertProblem(reply, 'InvalidJson', 400);
