@@ -173,6 +173,7 @@ function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits)
   app.addHook('onRequest', (request, reply, done) => {
     request.startedAt = performance.now();
     const malformed = malformedIn(request.raw);
+    dropNeedlessContentType(request.raw);
     if (malformed !== null) {
       sendInvalid(reply.header('connection', 'close'), malformed);
     } else if (connectionOf(request.raw.socket).isSurplus && !OPERATOR_PATHS.has(request.url)) {
@@ -181,6 +182,12 @@ function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits)
       done();
     }
   });
+}
+
+/** Without this function, Fastify would refuse a read without a body because of its content type. */
+function dropNeedlessContentType({ method, headers }: IncomingMessage): void {
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
+  if (method === 'GET' && length === '0' && encoding === undefined) headers['content-type'] = undefined;
 }
 
 /** Node.js sends `100 Continue` if the `Expect` header matches this pattern. */
