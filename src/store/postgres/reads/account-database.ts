@@ -1,7 +1,7 @@
 // PostgreSQL connections for the console, the webhooks and the thresholds. Table names include the schema, because a
 // connection pooler in transaction mode does not keep the search path.
 
-import { Kysely, PostgresDialect, sql } from 'kysely';
+import { Kysely, PostgresDialect, type PostgresPoolClient, sql } from 'kysely';
 import pg from 'pg';
 import type { AccountDatabase, AccountTables } from '../../account-database.ts';
 import { exactInteger } from '../pool/connection.ts';
@@ -19,7 +19,8 @@ const INTEGERS = {
 
 /** @param url the URL of a ledger that is already open */
 export function openPostgresAccountDatabase(url: string): AccountDatabase {
-  const pool = openPool({ ...servingConfig(url, CONNECTIONS), query_timeout: ANSWER_TIMEOUT_MS, types: INTEGERS });
+  const opened = openPool({ ...servingConfig(url, CONNECTIONS), query_timeout: ANSWER_TIMEOUT_MS, types: INTEGERS });
+  const pool = { connect: async () => closedIfUnanswered(await opened.connect()), end: () => opened.end() };
   const unqualified = new Kysely<AccountTables>({ dialect: new PostgresDialect({ pool }) });
   const queries = unqualified.withSchema('scrip');
   return {
@@ -46,4 +47,18 @@ export function openPostgresAccountDatabase(url: string): AccountDatabase {
         }),
     [Symbol.asyncDispose]: () => unqualified.destroy(),
   };
+}
+
+/**
+ * Closes the connection after its use if a query got no answer. The driver would return the connection to the pool, even
+ * if it is half open, or if the server begins a transaction after the timeout.
+ */
+function closedIfUnanswered(client: pg.PoolClient): PostgresPoolClient {
+  let isSound = true;
+  const query = (text: string, values?: unknown[]): Promise<unknown> =>
+    client.query(text, values).catch((error) => {
+      isSound &&= error instanceof pg.DatabaseError;
+      throw error;
+    });
+  return { query: query as PostgresPoolClient['query'], release: () => client.release(!isSound) };
 }

@@ -4,10 +4,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { AccountDatabase } from '../../../../src/store/account-database.ts';
+import { openPostgresStore } from '../../../../src/store/postgres/postgres-store.ts';
+import { openPostgresAccountDatabase } from '../../../../src/store/postgres/reads/account-database.ts';
 import { eventually, type Reply, type Scrip, someone, startScrip } from '../../../http/running-service.ts';
 import { problemsOf } from '../../temporary-ledger.ts';
 import { History, startLoad } from '../acknowledged-history.ts';
-import { auditBeside } from '../postgres-ledger.ts';
+import { auditBeside, optionsFor } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { databaseAt } from '../scrip-on-postgres.ts';
 import { TcpProxy } from '../tcp-proxy.ts';
@@ -45,6 +48,25 @@ async function withService(work: (service: Service) => Promise<void>): Promise<v
     assert.deepEqual(problemsOf(await auditBeside(direct)), []);
   } finally {
     await scrip.stop();
+    await proxy.close();
+  }
+}
+
+interface Accounts {
+  readonly accounts: AccountDatabase;
+  readonly proxy: TcpProxy;
+  readonly direct: string;
+}
+
+async function withAccounts(work: (accounts: Accounts) => Promise<void>): Promise<void> {
+  const direct = await server.createDatabase();
+  await (await openPostgresStore(optionsFor(direct))).ledger.close();
+  const proxy = await TcpProxy.to(server.port);
+  const accounts = openPostgresAccountDatabase(proxy.url(direct));
+  try {
+    await work({ accounts, proxy, direct });
+  } finally {
+    await accounts[Symbol.asyncDispose]();
     await proxy.close();
   }
 }
@@ -145,5 +167,30 @@ describe('half-open connections to PostgreSQL', { concurrency: true, timeout: 12
       assert.deepEqual(await history.faultsOf(ledger, direct), []);
       t.diagnostic(history.summary);
       await assertWorksAgain(service);
+    }));
+
+  test('a half-open connection of the console and of the webhooks is used only once', () =>
+    withAccounts(async ({ accounts, proxy }) => {
+      const names = () => accounts.queries.selectFrom('accounts').select('name').execute();
+      await names();
+      proxy.swallowAll();
+      proxy.heal();
+      await assert.rejects(names(), /timeout/);
+      assert.deepEqual(await names(), []);
+    }));
+
+  test('if PostgreSQL begins a transaction of the console or of the webhooks too late, later changes are not part of it', () =>
+    withAccounts(async ({ accounts, proxy, direct }) => {
+      await accounts.queries.selectFrom('accounts').select('name').execute();
+      proxy.delayMs = 6_000;
+      await assert.rejects(
+        accounts.relaxed(async () => {}),
+        /timeout/,
+      );
+      proxy.delayMs = 0;
+      await sleep(7_500);
+      await accounts.queries.insertInto('accounts').values({ account: 1, name: 'ada', created_at: 1 }).execute();
+      const [row] = (await server.query('SELECT name FROM scrip.accounts', new URL(direct).pathname.slice(1))).rows;
+      assert.equal(row?.name, 'ada', 'the change is committed');
     }));
 });
