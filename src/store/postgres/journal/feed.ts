@@ -10,7 +10,7 @@ import { type Part, type Placement, partsIn } from '../citus/placement.ts';
 import type { Reach, Reachable } from '../citus/reach.ts';
 import { type Connection, type Query, sql, type TextRow } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
-import { BEGIN_UNPROMISED, COMMIT, ROLLBACK } from '../pool/transactions.ts';
+import { BEGIN_UNPROMISED, COMMIT, IDLE_TIMEOUT, ROLLBACK, setLocal } from '../pool/transactions.ts';
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 import { totalsUpserts } from './totals-rows.ts';
 
@@ -48,7 +48,7 @@ export async function countSome({ pool, placement, reach }: FeedDatabase): Promi
  */
 async function countPart(connection: Connection, part: Part, { byKey }: Placement): Promise<boolean> {
   const lock = lockConsumer('totals', part, 'SKIP LOCKED');
-  const locked = await connection.send([...BEGIN_UNPROMISED, ...byKey, lock]);
+  const locked = await connection.send([...BEGIN_UNPROMISED, ...setLocal(IDLE_TIMEOUT), ...byKey, lock]);
   if (locked.at(-1)?.rows.length === 0) {
     await connection.send([ROLLBACK]);
     return false;

@@ -31,15 +31,16 @@ export const BEGIN_UNPROMISED = [BEGIN, ...setLocal({ synchronous_commit: 'local
 export const UNLIMITED = setLocal({ statement_timeout: 0, idle_in_transaction_session_timeout: 0 });
 
 /**
- * The timeouts for statements and locks are shorter than `ANSWER_TIMEOUT_MS`, so that the server gives up first and
- * rolls back. Without timeouts, a process that has become unreachable would keep its locks for hours, until its TCP
- * connection times out.
+ * A timeout for transactions that take locks and consist of several steps. Without it, a process that has become
+ * unreachable would keep its locks for hours, until its TCP connection times out.
  */
-export const BATCH_TIMEOUTS = {
-  statement_timeout: '4s',
-  lock_timeout: '3s',
-  idle_in_transaction_session_timeout: '5s',
-};
+export const IDLE_TIMEOUT = { idle_in_transaction_session_timeout: '5s' };
+
+/**
+ * The timeouts for statements and locks are shorter than `ANSWER_TIMEOUT_MS`, so that the server gives up first and
+ * rolls back.
+ */
+export const BATCH_TIMEOUTS = { statement_timeout: '4s', lock_timeout: '3s', ...IDLE_TIMEOUT };
 
 /**
  * Makes PostgreSQL look up every row of a batch by its key. By default, PostgreSQL assumes for up to a minute that the

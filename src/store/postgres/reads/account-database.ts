@@ -3,9 +3,10 @@
 
 import { Kysely, PostgresDialect, type PostgresPoolClient, sql } from 'kysely';
 import pg from 'pg';
-import type { AccountDatabase, AccountTables } from '../../account-database.ts';
+import type { AccountDatabase, AccountQueries, AccountTables } from '../../account-database.ts';
 import { exactInteger } from '../pool/connection.ts';
 import { ANSWER_TIMEOUT_MS, openPool, servingConfig } from '../pool/connection-pool.ts';
+import { IDLE_TIMEOUT, setLocal } from '../pool/transactions.ts';
 
 const CONNECTIONS = 3;
 
@@ -27,26 +28,28 @@ export function openPostgresAccountDatabase(url: string): AccountDatabase {
     queries,
     // Citus refuses `clock_timestamp` in an UPDATE, because this function is volatile.
     clock: '(extract(epoch FROM statement_timestamp()) * 1000)::bigint',
-    alone: (work) =>
-      queries
-        .transaction()
-        .setIsolationLevel('read committed')
-        .execute(async (transaction) => {
-          // The lock makes the transactions of `alone` run one at a time. It also prevents two accounts from getting
-          // the same account number.
-          await sql`LOCK TABLE scrip.accounts IN EXCLUSIVE MODE`.execute(transaction);
-          return work(transaction);
-        }),
-    relaxed: (work) =>
-      queries
-        .transaction()
-        .setIsolationLevel('read committed')
-        .execute(async (transaction) => {
-          await sql`SET LOCAL synchronous_commit = off`.execute(transaction);
-          return work(transaction);
-        }),
+    // The lock makes the transactions of `alone` run one at a time. It also prevents two accounts from getting the same
+    // account number.
+    alone: (work) => transact(queries, 'LOCK TABLE scrip.accounts IN EXCLUSIVE MODE', work),
+    relaxed: (work) => transact(queries, 'SET LOCAL synchronous_commit = off', work),
     [Symbol.asyncDispose]: () => unqualified.destroy(),
   };
+}
+
+/** @param first the first statement of the transaction */
+function transact<Result>(
+  queries: AccountQueries,
+  first: string,
+  work: (queries: AccountQueries) => Promise<Result>,
+): Promise<Result> {
+  return queries
+    .transaction()
+    .setIsolationLevel('read committed')
+    .execute(async (transaction) => {
+      for (const text of [...setLocal(IDLE_TIMEOUT).map((query) => query.text), first])
+        await sql.raw(text).execute(transaction);
+      return work(transaction);
+    });
 }
 
 /**

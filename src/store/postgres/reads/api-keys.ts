@@ -6,10 +6,14 @@ import type { KeyStore } from '../../key-store.ts';
 import { SqlKeyStore } from '../../sql-key-store.ts';
 import { sql } from '../pool/connection.ts';
 import type { attempt } from '../pool/postgres-error.ts';
-import { BEGIN, BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
+import { BEGIN, BEGIN_UNPROMISED, COMMIT, IDLE_TIMEOUT, setLocal } from '../pool/transactions.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 
-const BEGIN_LOCKED = [BEGIN, sql('LOCK TABLE scrip.accounts, scrip.api_keys IN EXCLUSIVE MODE')];
+const BEGIN_LOCKED = [
+  BEGIN,
+  ...setLocal(IDLE_TIMEOUT),
+  sql('LOCK TABLE scrip.accounts, scrip.api_keys IN EXCLUSIVE MODE'),
+];
 
 export function postgresKeyStore({ pool, clock }: LedgerDatabase, attempted: typeof attempt): KeyStore {
   return new SqlKeyStore({

@@ -8,7 +8,7 @@ import type { LedgerTools, OperatorStores, ToolsOptions } from '../../tools/ledg
 import { exactInteger, sql } from '../pool/connection.ts';
 import { APPLICATION_NAME, type PostgresOptions, toolsPool } from '../pool/connection-pool.ts';
 import { attempt, LOCK_NOT_AVAILABLE } from '../pool/postgres-error.ts';
-import { BEGIN, COMMIT, setLocal } from '../pool/transactions.ts';
+import { BEGIN, COMMIT, IDLE_TIMEOUT, setLocal } from '../pool/transactions.ts';
 import { postgresKeyStore } from '../reads/api-keys.ts';
 import { type LedgerDatabase, openLedger } from '../schema/open-ledger.ts';
 import { auditDatabase } from './audit.ts';
@@ -22,7 +22,10 @@ const CONNECTIONS = 2;
  * Pauses all batches: each batch locks rows of `end_users` before it reads the clock, and keeps the locks until its
  * COMMIT.
  */
-const HOLD_WRITES = [...setLocal({ lock_timeout: '2s' }), sql('LOCK TABLE scrip.end_users IN EXCLUSIVE MODE')];
+const HOLD_WRITES = [
+  ...setLocal({ lock_timeout: '2s', ...IDLE_TIMEOUT }),
+  sql('LOCK TABLE scrip.end_users IN EXCLUSIVE MODE'),
+];
 
 /** @throws CannotOpen */
 export function openPostgresTools(
