@@ -217,6 +217,23 @@ test("an audit by another process accepts a posting that was written before the 
   }
 });
 
+test("a digest that is computed after the database's clock was set back covers no later writes", async (t) => {
+  const url = await server.createDatabase();
+  let wall = NOON;
+  const ledger = await openOnMovedClock(t, url, () => wall);
+  await ledger.write([ada.add(1)]);
+  wall += DAY_MS;
+  await ledger.write([ada.add(1)]);
+  // When a process closes the ledger, it stores the latest instant that it has issued.
+  await ledger.reopen();
+  wall -= 1_000;
+  await ledger.write([bob.add(1)]);
+  const digests = await ledger.digest();
+  assert.equal(digests[0]?.postings, 1);
+  await ledger.write([ada.subtract(1), bob.add(1)]);
+  assert.deepEqual(await ledger.digest(digests.map(({ through }) => through)), digests);
+});
+
 test("a summary that is written after the database's clock was set back excludes credits that had already expired", async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;

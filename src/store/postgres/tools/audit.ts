@@ -22,7 +22,7 @@ import { ledgerRowsIn, SCANNING } from './ledger-scan.ts';
 import { totalsFaults, type Waiting, waitingIn } from './totals.ts';
 
 /** Twice the interval at which processes store the latest instant that they have issued. */
-const SHARED_MS = 2_000;
+export const SHARED_MS = 2_000;
 
 /** Maximum number of store faults that the audit lists. A single fault already shows that the store is damaged. */
 const STORE_FAULTS_MAX = 100;

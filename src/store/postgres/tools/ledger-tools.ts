@@ -11,7 +11,7 @@ import { attempt, LOCK_NOT_AVAILABLE } from '../pool/postgres-error.ts';
 import { BEGIN, COMMIT, IDLE_TIMEOUT, setLocal } from '../pool/transactions.ts';
 import { postgresKeyStore } from '../reads/api-keys.ts';
 import { type LedgerDatabase, openLedger } from '../schema/open-ledger.ts';
-import { auditDatabase } from './audit.ts';
+import { auditDatabase, SHARED_MS } from './audit.ts';
 import { ledgerRowsOf } from './ledger-scan.ts';
 import { rebuildTotals } from './totals.ts';
 
@@ -70,7 +70,10 @@ async function latestId({ pool, clock, placement }: LedgerDatabase): Promise<Tra
       const keep = sql('UPDATE scrip.clock SET at = greatest(at, $1) RETURNING at', [now]);
       const pass = sql(clock.isTest ? 'UPDATE scrip.clock SET at = at + 1' : 'SELECT pg_sleep(0.002)');
       const [kept] = await connection.send([keep, pass, COMMIT]);
-      return lastIdAt(exactInteger(kept?.rows[0]?.[0]));
+      const at = exactInteger(kept?.rows[0]?.[0]);
+      // If the clock was set back, batches get the instant `at` until the clock has caught up. Batches of a process that
+      // has not read `at` yet get a slightly earlier instant.
+      return lastIdAt(at > now ? Math.max(at - SHARED_MS, 0) : at);
     });
   } catch (error) {
     if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
