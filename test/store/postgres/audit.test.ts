@@ -3,13 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
 import type { Finding } from '../../../src/ledger/audit.ts';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
 import { scrip } from '../../cli/scrip-command.ts';
 import { EndUser, monthsPlan, NOON, problemsOf } from '../temporary-ledger.ts';
 import { TestLedger } from '../test-ledger.ts';
-import { openOnMovedClock, pluggedDatabase } from './postgres-ledger.ts';
+import { auditBeside, openFor, openOnMovedClock, pluggedDatabase } from './postgres-ledger.ts';
 import { PostgresServer } from './postgres-server.ts';
 
 let server: PostgresServer;
@@ -202,6 +203,22 @@ test('`scrip verify` names the end user if a number in a database is above 2^53â
     assert.match(stdout, new RegExp(`^invariant 1, account 1, end user ${ada.key.endUser}: `));
     assert.match(stdout, /Verification failed: \d+ problems found\. 2 end users and 4 postings checked\.\n$/);
   }));
+
+test('an audit can take longer than the timeouts that are set for the database', async (t) => {
+  const url = await server.createDatabase();
+  const ledger = await openFor(t, url);
+  await ledger.write([ada.add(1)]);
+  const database = new URL(url).pathname.slice(1);
+  for (const timeout of ['statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout'])
+    await server.query(`ALTER DATABASE ${database} SET ${timeout} = '1s'`);
+  const locked = server.query(
+    'SET transaction_timeout = 0; SET statement_timeout = 0; BEGIN; LOCK TABLE scrip.holds; SELECT pg_sleep(3)',
+    database,
+  );
+  await sleep(500);
+  assert.deepEqual(problemsOf(await auditBeside(url)), []);
+  await locked;
+});
 
 test("an audit by another process accepts a posting that was written before the database's clock was set back", async (t) => {
   const url = await server.createDatabase();

@@ -27,8 +27,11 @@ export const BEGIN_SNAPSHOT = sql('BEGIN ISOLATION LEVEL REPEATABLE READ READ ON
  */
 export const BEGIN_UNPROMISED = [BEGIN, ...setLocal({ synchronous_commit: 'local', lock_timeout: '1s' })];
 
-/** Disables the server's timeouts, for operator commands. */
-export const UNLIMITED = setLocal({ statement_timeout: 0, idle_in_transaction_session_timeout: 0 });
+/** Disables the server's timeouts, for operator commands. Before PostgreSQL 17, there is no `transaction_timeout`. */
+export const UNLIMITED = [
+  ...setLocal({ statement_timeout: 0, idle_in_transaction_session_timeout: 0 }),
+  sql(`SELECT set_config(name, '0', true) FROM pg_settings WHERE name = 'transaction_timeout'`),
+];
 
 /**
  * A timeout for transactions that take locks and consist of several steps. Without it, a process that has become
