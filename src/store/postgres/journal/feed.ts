@@ -14,8 +14,11 @@ import { BEGIN_UNPROMISED, COMMIT, IDLE_TIMEOUT, ROLLBACK, setLocal } from '../p
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 import { totalsUpserts } from './totals-rows.ts';
 
-/** A step adds batches to the totals until it reaches one of these limits. */
-const TOTALS_LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 1_000_000 };
+/**
+ * A step adds batches to the totals until it reaches one of these limits. On a busy machine, PostgreSQL needs a second
+ * for 50,000 postings, and a statement can take at most `ANSWER_TIMEOUT_MS`.
+ */
+const TOTALS_LIMITS: TakeLimits = { batchesMax: 64, postingsMax: 50_000 };
 
 /** `totals` computes totals; `events` derives events and summaries. */
 export const CONSUMERS = ['totals', 'events'] as const;

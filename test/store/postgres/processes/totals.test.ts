@@ -134,3 +134,17 @@ test('totals in PostgreSQL are rebuilt correctly even while other processes make
     assert.equal(await outstanding(writing), LEFT * BigInt(rounds * 50));
   }),
 );
+
+test('a step adds a limited number of postings to the totals, so that it ends before its timeout', LIMIT, async (t) => {
+  const url = await server.createDatabase();
+  const ledger = await openFor(t, url);
+  await server.query(
+    `INSERT INTO scrip.feed
+     SELECT 0, 'totals', at, gen_random_uuid(), array_fill(1, '{50000}'), array_fill(gen_random_uuid(), '{50000}')
+     FROM generate_series(1, 2) AS at`,
+    new URL(url).pathname.slice(1),
+  );
+  assert.equal(await ledger.store.totals.catchUp(), true);
+  assert.equal(await ledger.store.totals.catchUp(), true);
+  assert.equal(await ledger.store.totals.catchUp(), false);
+});
