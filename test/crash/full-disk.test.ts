@@ -6,8 +6,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { scrip } from '../cli/scrip-command.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { add, ledgerAt, scrip, serve } from '../cli/scrip-command.ts';
 import { effort } from '../effort.ts';
+import { newKey } from '../load/server-process.ts';
 import { temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
 import { makeMany } from '../store/tools/copied-ledger.ts';
 import { FailingServer, type Failure, type Seen, summaryOf } from './failing-server.ts';
@@ -16,6 +18,8 @@ import { randomFrom } from './randomness.ts';
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 const ROOM_BYTES = 2 ** 16;
 const DISK_BYTES = 2 ** 24;
+/** By this time, an idle server has flushed all pending balances and has derived all events. */
+const FLUSHED_MS = 4_000;
 const LASTS_MS = effort(500, 1_500);
 /**
  * The broken writer of the control acknowledges even failed writes, so the test does not require an error response. If
@@ -96,6 +100,23 @@ test('a server on a full disk loses no acknowledged write, serves reads, and res
 }, async (t) => {
   const folder = smallDisk(t);
   assertKept(await seenUnder(t, join(folder, 'scrip.db'), diskIsFull(folder), null));
+});
+
+test('a server whose ledger file cannot grow stops without an error, and keeps all acknowledged writes', {
+  skip: NO_PRLIMIT,
+}, async (t) => {
+  const file = join(temporaryFolder(), 'scrip.db');
+  const secret = await newKey(`file:${file}`);
+  const server = await serve(t, file, [], { LOG_LEVEL: 'silent' });
+  const added = await Promise.all(Array.from({ length: 60 }, () => add(server.url, secret, 1)));
+  assert(added.every(({ ok }) => ok));
+  await sleep(FLUSHED_MS);
+  execFileSync('prlimit', ['--pid', String(server.pid), `--fsize=${statSync(file).size}:`]);
+  server.kill('SIGTERM');
+  const { code, stderr } = await server.ended;
+  assert.equal(code, 0, stderr);
+  const { stdout } = await scrip(['verify'], ledgerAt(file));
+  assert.match(stdout, / 60 postings/);
 });
 
 test('a copy to a full disk prints the reason and can be resumed when there is free space again', {

@@ -253,10 +253,13 @@ export class Writer {
     return moved;
   }
 
+  /** @throws StoreFault, for example if the disk is full; nothing is lost, because the log keeps all commits */
   close(): void {
     try {
       if (this.#halted === null) this.#flushAll();
       this.#open?.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    } catch (error) {
+      throw faultOf(error);
     } finally {
       this.#disconnect();
     }
