@@ -11,6 +11,7 @@ import {
   oneTime,
   opening,
   recurring,
+  refunding,
   stateOf,
   stopping,
 } from '../../test/ledger/ledger-builders.ts';
@@ -288,4 +289,24 @@ test('after postings have been applied, the cycles are in burn order and need no
       );
     }),
   );
+});
+
+test('a transaction that touches thousands of cycles, in either order, looks at each of them only a few times', () => {
+  let looks = 0;
+  const cycles = Array.from({ length: 2_000 }, (_, index) => {
+    const { id, ...cycle } = oneTime({ start: daysAgo(2), amount: 2, remaining: 1 }, index + 2);
+    return Object.defineProperty(cycle as Cycle, 'id', {
+      enumerable: true,
+      get: () => {
+        looks += 1;
+        return id;
+      },
+    });
+  });
+  const draws = cycles.map((cycle) => drawing(cycle, 1, NOW));
+  for (const postings of [draws, draws.toReversed().map((draw) => refunding(draw))]) {
+    looks = 0;
+    applyAll(stateOf(...cycles), postings);
+    assert(looks <= 5 * cycles.length, `${looks} looks at ${cycles.length} cycles`);
+  }
 });

@@ -298,13 +298,15 @@ function indexOf(draft: Draft, { cycleId }: Posting): number {
 }
 
 /**
- * Finds a cycle, and sets `foundAt` to its index. The search begins at the cycle that was found last: a transaction can
- * touch thousands of cycles, and its postings are in the order of the cycles.
+ * Finds a cycle, and sets `foundAt` to its index. The search begins at the cycle that was found last, and alternates
+ * between the cycles after and before it: a transaction can touch thousands of cycles, and its postings are in the
+ * order of the cycles or, in a refund, in reverse order.
  */
 function find(draft: Draft, cycleId: string): Cycle | null {
   const { cycles, foundAt } = draft;
-  for (let step = 0; step < cycles.length; step++) {
-    const index = (foundAt + step) % cycles.length;
+  for (let step = 1; step <= cycles.length; step++) {
+    const distance = step % 2 === 0 ? step / 2 : (1 - step) / 2;
+    const index = (foundAt + distance + cycles.length) % cycles.length;
     const cycle = cycles[index] as Cycle;
     if (cycle.id !== cycleId) continue;
     draft.foundAt = index;
