@@ -8,7 +8,7 @@ import { renewalOf } from '../ledger/next-event.ts';
 import type { Posting } from '../ledger/posting.ts';
 import { EMPTY_STATE } from '../ledger/state.ts';
 import { type TransactionId, transactionId } from '../ledger/transaction-id.ts';
-import { isSnapshotDue, stateOfText, stateText } from './state-text.ts';
+import { isSnapshotDue, isWaypointDue, stateOfText, stateText } from './state-text.ts';
 
 const NOW = recurring().start;
 
@@ -53,6 +53,24 @@ test('when several transactions are stored together, a snapshot is stored after 
   );
   assert(isSnapshotDue(ids.map(spending), EMPTY_STATE), 'a snapshot is due after the first transaction');
   assert(!isSnapshotDue(ids.slice(1).map(spending), EMPTY_STATE));
+});
+
+test('on average, a snapshot or a waypoint is stored after one in 128 postings, and always after a transaction with 128 postings', () => {
+  const dueAfter = (postings: number) => {
+    const tails = Array.from({ length: 1_000 }, (_, number) => (Math.imul(number, 0x9e3779b1) >>> 0).toString(16));
+    const ids = tails.map((tail) => transactionId({ at: NOW, sequence: 2, tail: tail.padStart(12, '0') }));
+    return ids.filter((id) => isWaypointDue(Array(postings).fill(spending(id)))).length;
+  };
+  assert(dueAfter(1) >= 7 && dueAfter(1) <= 9, `${dueAfter(1)} of 1,000`);
+  assert(dueAfter(32) > 240 && dueAfter(32) < 260, `${dueAfter(32)} of 1,000`);
+  assert.equal(dueAfter(128), 1_000);
+});
+
+test('several transactions that are stored together have a snapshot or a waypoint no more often than if they are stored one by one', () => {
+  const ids = Array.from({ length: 127 }, (_, number) =>
+    transactionId({ at: NOW, sequence: number + 2, tail: (number + 1).toString(16).padStart(12, '0') }),
+  );
+  assert(!isWaypointDue(ids.map(spending)));
 });
 
 test('no snapshot is stored after a renewal, because the state can lack cycles that ended before the renewal was stored', () => {

@@ -22,10 +22,16 @@ const CYCLES_AT_FULL_RATE = 16;
 
 /**
  * Returns true if a snapshot is due after these postings: a full snapshot if `isSnapshotDue` also returns true, and
- * otherwise a waypoint, which has no state and only helps to find older postings.
+ * otherwise a waypoint, which has no state and only helps to find older postings. A search passes all postings up to
+ * the next snapshot, and a transaction can have thousands of postings. On average, the result is therefore true after
+ * one in `TRANSACTIONS` postings, and always after a transaction with that many postings.
  */
 export function isWaypointDue(postings: readonly Posting[]): boolean {
-  return isOneOf(TRANSACTIONS, postings);
+  let place = 0;
+  return isDueAfter(postings, (digits, index) => {
+    place = postings[index]?.transactionId === postings[index - 1]?.transactionId ? place + 1 : 0;
+    return digits % TRANSACTIONS <= place;
+  });
 }
 
 /**
@@ -35,18 +41,19 @@ export function isWaypointDue(postings: readonly Posting[]): boolean {
  * the snapshot would be incomplete.
  */
 export function isSnapshotDue(postings: readonly Posting[], { cycles, holds }: EndUserState): boolean {
-  return isOneOf(TRANSACTIONS * Math.ceil((cycles.length + holds.length + 1) / CYCLES_AT_FULL_RATE), postings);
+  const transactions = TRANSACTIONS * Math.ceil((cycles.length + holds.length + 1) / CYCLES_AT_FULL_RATE);
+  return isDueAfter(postings, (digits) => digits % transactions === 0);
 }
 
 /**
- * Returns true for one in `transactions` transactions on average, depending on random digits in the transaction ID.
- * The result is always false for a renewal, a change of plan or a lapse.
+ * Returns true if `isDue` returns true for the random digits in one of the transaction IDs. The result is always false
+ * if the last posting is a renewal, a change of plan or a lapse.
  */
-function isOneOf(transactions: number, postings: readonly Posting[]): boolean {
+function isDueAfter(postings: readonly Posting[], isDue: (digits: number, index: number) => boolean): boolean {
   const latest = postings.at(-1);
   if (latest === undefined || isByTime(latest.kind)) return false;
   return postings.some(
-    ({ kind, transactionId }) => !isByTime(kind) && Number.parseInt(transactionId.slice(-8), 16) % transactions === 0,
+    ({ kind, transactionId }, index) => !isByTime(kind) && isDue(Number.parseInt(transactionId.slice(-8), 16), index),
   );
 }
 
