@@ -2,7 +2,7 @@
 // only one fsync. All writes except imports go through group commit.
 //
 //   submit ──▶ queued ──▶ in a batch ──▶ durable ──▶ answered
-//      └── no room: Overloaded   └── too many due events for one batch: queued again
+//      └── no room: Overloaded   └── too many due events or postings for one batch: queued again
 //
 // A lane writes its batches in order. The store defines the number of lanes, and how many of them can write at the same
 // time. All commands of an end user go through the same lane.

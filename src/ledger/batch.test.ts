@@ -22,7 +22,7 @@ import {
   subtract as subtraction,
 } from '../../test/ledger/ledger-builders.ts';
 import { applyAll } from './apply.ts';
-import { batchOf, type DecidedBatch, decideBatch, NO_REFERENCED } from './batch.ts';
+import { ACCOUNT_POSTINGS_MAX, batchOf, type DecidedBatch, decideBatch, NO_REFERENCED } from './batch.ts';
 import type { Command } from './command.ts';
 import { type Cycle, periodAfter } from './cycle.ts';
 import { NO_RECORDS } from './idempotency.ts';
@@ -212,6 +212,15 @@ test('an end user with postponed commands does not delay the other end users in 
     [0, 4, 0],
     [1, 0, 2],
   ]);
+});
+
+test('when the commands of an account have produced thousands of postings, its further commands are postponed, but not those of other accounts', () => {
+  const half = ACCOUNT_POSTINGS_MAX / 2 + 1;
+  const start = daysAgo(2);
+  const many = stateOf(...Array.from({ length: half }, (_, index) => oneTime({ start, amount: 2 }, index + 2)));
+  const commands = [subtract(ADA, 2 * half), subtract(CAT, 2 * half), add(CAT, 1), add(BOB, 1), add(ADA, 1)];
+  const decided = decideAll(commands, [many, many, NONE]);
+  assert.deepEqual(outcomes(decided), ['accepted', 'accepted', null, 'accepted', null]);
 });
 
 test('the limit on due events applies to the whole batch, and earlier commands use it up first', () => {

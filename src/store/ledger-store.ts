@@ -66,7 +66,8 @@ export interface LedgerStore {
   /**
    * Decides the outcomes of the commands in order, and stores their effects in one database transaction. Resolves with
    * one outcome for each command as soon as that transaction is on stable storage. If the end users of the batch have
-   * too many due events, some outcomes are null. The caller must resend each command whose outcome is null.
+   * too many due events, or the commands of an account produce too many postings, some outcomes are null. The caller
+   * must resend each command whose outcome is null.
    *
    * @param commands of end users in the same lane
    * @param onDecided called as soon as the store can take the next batch of the lane, possibly before this batch is on

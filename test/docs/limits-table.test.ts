@@ -21,6 +21,7 @@ const MODULES = [
   'http/api/list-source',
   'http/limits',
   'ledger/amount',
+  'ledger/batch',
   'ledger/history',
   'ledger/hold',
   'ledger/instant',

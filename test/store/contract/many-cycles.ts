@@ -29,7 +29,8 @@ export async function assertManyCyclesRight(ledger: TestLedger, count: number): 
   const balance = sum(before);
   assert.equal(await balanceOf(ledger, ada), balance);
   const half = sum(before.slice(0, count / 2));
-  assert.deepEqual(await ledger.results([ada.subtract(half + 1), ada.add(7)]), [ACCEPTED, ACCEPTED]);
+  for (const command of [ada.subtract(half + 1), ada.add(7)])
+    assert.deepEqual(await ledger.results([command]), [ACCEPTED]);
   const drained = before.map((cycle, index) => {
     if (index < count / 2) return { ...cycle, remaining: 0 };
     return index === count / 2 ? { ...cycle, remaining: cycle.remaining - 1 } : cycle;
