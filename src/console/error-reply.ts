@@ -3,7 +3,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { formText } from '../http/problems.ts';
 import type { ConsoleContext } from './console-context.ts';
-import type { SafeForm } from './layout.ts';
+import { type SafeForm, USER_FIELD } from './layout.ts';
 import { formField, formFields, sendError } from './request-reply.ts';
 
 export async function answerError(
@@ -40,7 +40,8 @@ function failureText(isChange: boolean): string {
  */
 function safeFormOf(request: FastifyRequest): SafeForm | null {
   if (formField(request, 'idempotency_key') === '') return null;
-  const names = Object.keys(request.body as object);
+  // Every page adds this field to its forms.
+  const names = Object.keys(request.body as object).filter((name) => name !== USER_FIELD);
   return {
     action: request.url,
     fields: names.flatMap((name) => formFields(request, name).map((value) => [name, value])),

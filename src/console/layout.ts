@@ -19,7 +19,7 @@ export type Theme = (typeof THEMES)[number];
 export interface Page {
   readonly title: string;
   /** Null when no user is signed in. */
-  readonly viewer: Pick<Viewer, 'email' | 'accountName' | 'role'> | null;
+  readonly viewer: Pick<Viewer, 'userId' | 'email' | 'accountName' | 'role'> | null;
   readonly current?: (typeof SECTIONS)[number]['key'] | 'account';
   readonly notice?: string | null;
   /** Trusted HTML. If it contains no `<h1>`, the title is added as the `<h1>`. */
@@ -73,7 +73,7 @@ const SECTIONS = [
 ] as const;
 
 export function page({ title, viewer, current, notice = null, body }: Page): string {
-  return html`<!doctype html>
+  const text = html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -98,6 +98,15 @@ export function page({ title, viewer, current, notice = null, body }: Page): str
 </body>
 </html>
 `;
+  return viewer === null ? text : withUser(text, viewer.userId);
+}
+
+/** The field of every form that changes something: the user for whom the page with the form was loaded. */
+export const USER_FIELD = 'user';
+
+function withUser(page: string, userId: string): string {
+  const input = html`<input type="hidden" name="${USER_FIELD}" value="${userId}">`;
+  return page.replaceAll(/<form\b[^>]* method="post"[^>]*>/g, (form) => form + input);
 }
 
 export function themed(page: string, theme: Theme): string {

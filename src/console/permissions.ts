@@ -8,8 +8,8 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ConsoleContext } from './console-context.ts';
-import type { Viewer } from './layout.ts';
-import { redirectTo, sendError } from './request-reply.ts';
+import { USER_FIELD, type Viewer } from './layout.ts';
+import { formFields, redirectTo, sendError } from './request-reply.ts';
 import { clearCookie } from './session-cookie.ts';
 
 export type Access = 'anyone' | 'signed-in' | 'member' | 'owner';
@@ -132,6 +132,7 @@ export function routesOf(app: FastifyInstance, prefix: string, context: ConsoleC
         if (access === 'anyone') return handle(request, reply, null as never);
         const viewer = await context.viewerOf(request);
         if (viewer === null) return redirectToSignIn(context, request, reply);
+        if (formFields(request, USER_FIELD).some((id) => id !== viewer.userId)) return refuseOtherUser(reply, viewer);
         if (access === 'owner' && viewer.role !== 'owner') return refuseNonOwner(reply, viewer);
         return handle(request, reply, viewer as never);
       },
@@ -150,4 +151,10 @@ function redirectToSignIn(context: ConsoleContext, request: FastifyRequest, repl
 function refuseNonOwner(reply: FastifyReply, viewer: Viewer): FastifyReply {
   const detail = 'Only owners of this account can do this. Ask an owner to do it for you.';
   return sendError(reply, 403, { title: 'Owners only', detail }, viewer);
+}
+
+/** All tabs of a browser share one session, so another user might have signed in after the form was loaded. */
+function refuseOtherUser(reply: FastifyReply, viewer: Viewer): FastifyReply {
+  const detail = `Nothing was changed, because another user was signed in when this form was loaded. Now, ${viewer.email} is signed in, a member of ${viewer.accountName}. To make the change, open the form again as the right user.`;
+  return sendError(reply, 409, { title: 'Another user is signed in', detail }, viewer);
 }

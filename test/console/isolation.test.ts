@@ -3,7 +3,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually, type Reply } from '../http/running-service.ts';
-import { decode, newMember, newOwner, onBothStores, onOneStore, type Started, type Visitor } from './visitor.ts';
+import {
+  assertGoesTo,
+  decode,
+  newMember,
+  newOwner,
+  onBothStores,
+  onOneStore,
+  type Started,
+  type Visitor,
+} from './visitor.ts';
 
 const CREDITS = 4_242;
 const TRANSACTIONS = 60;
@@ -162,6 +171,21 @@ onBothStores('isolation of accounts', (start) => {
 });
 
 onOneStore('isolation of accounts', (start) => {
+  test('a form that was loaded while another user was signed in changes nothing', async () => {
+    const { scrip } = await start();
+    const [owner, other] = [await newOwner(scrip), await newOwner(scrip, 'Babbage Ltd')];
+    const page = `/console/end-users/${endUserAt(0)}`;
+    const loaded = await owner.get(page);
+    const user = firstMatch(loaded, /<form [^>]+\/add"[^>]*><input type="hidden" name="user" value="([^"]+)">/);
+    assert.equal(loaded.text.split('method="post"').length, loaded.text.split('name="user"').length, 'in every form');
+    const form = { amount: '42', validity: '31', unit: 'days', user };
+    const refused = await other.post(`${page}/add`, form);
+    assert.equal(refused.status, 409);
+    assert.match(decode(refused.text), /Nothing was changed, .* a member of Babbage Ltd\./);
+    assert.match((await other.get(page)).text, /No transactions yet/);
+    assertGoesTo(await owner.post(`${page}/add`, form), `${page}?notice=add`);
+  });
+
   test('two accounts can use the same idempotency key in a form, and both forms take effect', async () => {
     const { owner, eve, endUser } = await twoAccounts(await start());
     const form = { amount: '5', validity: '31', idempotency_key: 'guessed' };

@@ -11,6 +11,7 @@ import type { OverviewDay } from '../../src/store/console-store.ts';
 import { END_USER, HISTORY, MEMBER, NOW, RICH_END_USER } from './sample-end-users.ts';
 
 export const VIEWER: NonNullable<Page['viewer']> = {
+  userId: '3d5a9c1e-7b24-4f60-8a1d-2c6e9f0b4a71',
   email: 'ada@lumen.example',
   accountName: 'Lumen Pictures',
   role: 'owner',
