@@ -234,6 +234,26 @@ onOneStore('the console with a mail server', (start) => {
     assert.equal((await visitor.post(confirmation, { password: PASSWORD })).status, 404);
   });
 
+  test('over plain HTTP from another machine, mailed links show no form, and a password cannot be reset', async () => {
+    const { scrip } = await withMail(start)();
+    const email = someEmail();
+    await new Visitor(scrip).signUp({ email });
+    const confirmation = linkIn((await mailsTo(email, 1))[0], 'verify');
+    const remote = new Visitor(scrip, { host: '192.168.0.4:8080' });
+    const assertRefused = ({ status, text }: { status: number; text: string }) => {
+      assert.equal(status, 403);
+      assert.match(text, /Serve Scrip over HTTPS and set PUBLIC_URL/);
+      assert.doesNotMatch(text, /type="password"/);
+    };
+    assertRefused(await remote.get(confirmation));
+    assertGoesTo(await new Visitor(scrip).post(confirmation, { password: PASSWORD }), '/console/overview');
+    await new Visitor(scrip).post('/console/forgot-password', { email });
+    const reset = linkIn((await mailsTo(email, 2))[1], 'reset-password');
+    assertRefused(await remote.get(reset));
+    assertRefused(await remote.post(reset, { password: OTHER_PASSWORD }));
+    assertGoesTo(await new Visitor(scrip).signIn(email), '/console/overview');
+  });
+
   test('a password reset invalidates all password reset links that were mailed to the user earlier', async () => {
     const { scrip } = await withMail(start)();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];

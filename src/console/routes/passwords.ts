@@ -5,7 +5,7 @@ import { EMAIL_ERROR, normalizedEmail, passwordError } from '../identity/credent
 import { forgotPasswordPage, resetPasswordPage } from '../pages/credentials.ts';
 import type { On } from '../permissions.ts';
 import { formField, pathField, redirectTo, sendPage } from '../request-reply.ts';
-import { sendInvalidLink } from './sign-in.ts';
+import { sendHttpsRequired, sendInvalidLink } from './sign-in.ts';
 
 /** Call this only if a mail server is configured. */
 export function passwordResetRoutes(on: On, context: ConsoleContext): void {
@@ -22,12 +22,14 @@ export function passwordResetRoutes(on: On, context: ConsoleContext): void {
   });
 
   on('GET /console/reset-password/:token', async (request, reply) => {
+    if (context.cookieFor(request) === null) return sendHttpsRequired(reply);
     const token = pathField(request, 'token');
     const email = await (await context.identity()).users.emailOfResetLink(token);
     return email === null ? sendInvalidLink(reply) : sendPage(reply, resetPasswordPage({ token, email, state: null }));
   });
 
   on('POST /console/reset-password/:token', async (request, reply) => {
+    if (context.cookieFor(request) === null) return sendHttpsRequired(reply);
     const { users } = await context.identity();
     const token = pathField(request, 'token');
     const email = await users.emailOfResetLink(token);

@@ -90,6 +90,7 @@ export function joinRoutes(on: On, context: ConsoleContext): void {
 /** Call this only if a mail server is configured. */
 export function confirmEmailRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/verify/:token', async (request, reply) => {
+    if (context.cookieFor(request) === null) return sendHttpsRequired(reply);
     const token = pathField(request, 'token');
     const email = await (await context.identity()).registrations.emailOfLink(token);
     return email === null ? sendInvalidLink(reply) : sendPage(reply, confirmEmailPage({ token, email, state: null }));
