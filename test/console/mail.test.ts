@@ -276,6 +276,19 @@ onOneStore('the console with a mail server', (start) => {
       assert.equal((await ask()).status, 429);
     }
   });
+
+  test('a client that may not make further attempts does not use up the attempts of an email address', async () => {
+    const { scrip, sql } = await withMail(start)({ publicUrl: 'https://scrip.example' });
+    const askFrom = (address: string) => {
+      const visitor = new Visitor(scrip, { 'x-forwarded-for': address });
+      return async (email: string) => (await visitor.post('/console/forgot-password', { email })).status;
+    };
+    const [ask, email] = [askFrom('192.0.2.66'), someEmail()];
+    for (let index = 0; index < 100; index++) assert.equal(await ask(someEmail()), 303);
+    for (let index = 0; index < 11; index++) assert.equal(await ask(email), 429);
+    assert.equal((await sql('SELECT * FROM console_attempts')).length, 101, 'refused attempts need no storage');
+    assert.equal(await askFrom('192.0.2.7')(email), 303);
+  });
 });
 
 onOneStore('the console with an unreachable mail server', (start) => {

@@ -2,9 +2,11 @@
 // has a maximum number of attempts. The subject of a sign-in is the pair of email address and client, so that an
 // attacker cannot lock the user out. The subject of every other attempt is the email address.
 //
-// An attempt is counted before it is made, so that parallel attempts cannot exceed the limit. The counts are in a
-// database table, which all processes share. The table stores only hashes of subjects and clients, because people
-// sometimes type passwords into email fields.
+// An attempt is counted before it is made, so that parallel attempts cannot exceed the limit. An attempt that exceeds one
+// limit does not count toward the other: a client over its limit must not use up the attempts of email addresses.
+//
+// The counts are in a database table, which all processes share. The table stores only hashes of subjects and clients,
+// because people sometimes type passwords into email fields.
 
 import { sql } from 'kysely';
 import type { AccountDatabase } from '../../store/account-database.ts';
@@ -34,33 +36,25 @@ export class AttemptLimiter {
   /** @returns 0 if the attempt is allowed, otherwise the milliseconds until the window of the exceeded limit ends */
   async consume(attempt: Attempt): Promise<number> {
     await this.#sweep();
-    const limits = [
-      [subjectKey(attempt), PER_SUBJECT_MAX],
-      [clientKey(attempt), PER_CLIENT_MAX],
-    ] as const;
-    for (const [key, attemptsMax] of limits) {
-      const { attempts, ends_at: endsAt } = await this.#count(key);
-      if (attempts > attemptsMax) return Math.max(1, endsAt - this.#now());
-    }
-    return 0;
+    const clientWaitMs = await this.#count(clientKey(attempt), PER_CLIENT_MAX);
+    if (clientWaitMs > 0) return clientWaitMs;
+    const subjectWaitMs = await this.#count(subjectKey(attempt), PER_SUBJECT_MAX);
+    if (subjectWaitMs > 0) await this.#uncount(clientKey(attempt));
+    return subjectWaitMs;
   }
 
   /** Deletes the subject's count, and subtracts this attempt from the client's count. */
   async succeeded(attempt: Attempt): Promise<void> {
     const { queries } = this.#database;
     await queries.deleteFrom('console_attempts').where('subject_sha256', '=', subjectKey(attempt)).execute();
-    await queries
-      .updateTable('console_attempts')
-      .set({ attempts: sql`attempts - 1` })
-      .where('subject_sha256', '=', clientKey(attempt))
-      .where('attempts', '>', 0)
-      .execute();
+    await this.#uncount(clientKey(attempt));
   }
 
-  #count(key: string): Promise<{ attempts: number; ends_at: number }> {
+  /** @returns 0 if the count is within the limit, otherwise the milliseconds until the window ends */
+  async #count(key: string, attemptsMax: number): Promise<number> {
     const now = this.#now();
     const isOver = sql`console_attempts.ends_at <= ${now}`;
-    return this.#database.queries
+    const { attempts, ends_at: endsAt } = await this.#database.queries
       .insertInto('console_attempts')
       .values({ subject_sha256: key, attempts: 1, ends_at: now + WINDOW_MS })
       .onConflict((conflict) =>
@@ -71,6 +65,16 @@ export class AttemptLimiter {
       )
       .returning(['attempts', 'ends_at'])
       .executeTakeFirstOrThrow();
+    return attempts > attemptsMax ? Math.max(1, endsAt - this.#now()) : 0;
+  }
+
+  async #uncount(key: string): Promise<void> {
+    await this.#database.queries
+      .updateTable('console_attempts')
+      .set({ attempts: sql`attempts - 1` })
+      .where('subject_sha256', '=', key)
+      .where('attempts', '>', 0)
+      .execute();
   }
 
   async #sweep(): Promise<void> {
