@@ -63,8 +63,12 @@ export class Connections {
     if (connection.pipelined.length > 0) return;
     const { begun } = connection;
     // If the malformed bytes are part of a request, the request never completes, so do not wait for its response.
-    if (begun === null || begun.writableFinished || !begun.req.complete) answer();
-    else this.#whenAnswered(connection);
+    if (begun === null || begun.writableFinished || !begun.req.complete) {
+      connection.isClosing = true;
+      answer();
+    } else {
+      this.#whenAnswered(connection);
+    }
   }
 
   #whenAnswered(connection: Connection): void {
@@ -98,7 +102,8 @@ export class Connections {
     const nowMs = performance.now();
     for (const connection of this.#open) {
       const { socket, sentBytes } = connection;
-      if (socket.writableLength === 0) {
+      // The client of a connection that Scrip has ended might never end it.
+      if (socket.writableLength === 0 && !socket.writableEnded) {
         connection.unreadSinceMs = null;
         continue;
       }

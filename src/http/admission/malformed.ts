@@ -31,4 +31,6 @@ function writeMalformed(error: NodeJS.ErrnoException, socket: Socket, requestId:
   const body = problemDocument(code, requestId, { detail });
   const head = `HTTP/1.1 ${status} ${title}\r\nContent-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
   socket.end(head + body);
+  // Otherwise, the rest of the request could still arrive, and would be processed.
+  if (code === 'RequestTimeout') socket.destroySoon();
 }

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { subscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -100,6 +101,36 @@ test('a request whose body does not arrive in time gets RequestTimeout and chang
   assert.equal((await scrip.balance(user)).active_balance, 5);
 });
 
+for (const [what, part] of [
+  ['headers', (request: string) => request.slice(0, request.indexOf('\r\n\r\n') + 2)],
+  ['body', (request: string) => request.slice(0, -1)],
+] as const)
+  test(`if the rest of the ${what} of a request arrives after RequestTimeout, nothing changes and no connection stays open`, async (t) => {
+    const scrip = await start(t, { headersTimeoutMs: 200, requestTimeoutMs: 200, connectionsCheckMs: 50 });
+    const user = someone();
+    const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
+    const first = part(addition);
+    const socket = connect({ port: scrip.port, host: '127.0.0.1', allowHalfOpen: true });
+    scrip.atStop(() => socket.destroy());
+    socket.on('error', () => {}).write(first);
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    assert.match(answer.toString(), /^HTTP\/1.1 408 /);
+    socket.write(addition.slice(first.length) + HEALTH.repeat(3));
+    await eventually(() => otherEndOf({ socket })?.destroyed === true, 'the server closes the connection');
+    assert.equal((await scrip.balance(user)).active_balance, 0);
+    socket.destroy();
+  });
+
+test('after a malformed request, a client that does not close its connection is disconnected', async (t) => {
+  const scrip = await start(t, { unreadAnswerMs: 300 });
+  const socket = connect({ port: scrip.port, host: '127.0.0.1', allowHalfOpen: true });
+  scrip.atStop(() => socket.destroy());
+  socket.on('error', () => {}).write('malformed\r\n\r\n');
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  assert.match(answer.toString(), /^HTTP\/1.1 400 /);
+  await eventually(() => otherEndOf({ socket })?.destroyed === true, 'the server closes the connection');
+});
+
 test('an idle connection is closed after the idle timeout, and not before', async (t) => {
   const scrip = await start(t, { keepAliveMs: 500 });
   const connection = await RawConnection.open(scrip);
@@ -147,7 +178,7 @@ subscribe('net.server.socket', (message) => {
   serverEnds.set(socket.remotePort, socket);
 });
 
-function otherEndOf({ socket }: RawConnection): Socket | undefined {
+function otherEndOf({ socket }: Pick<RawConnection, 'socket'>): Socket | undefined {
   return serverEnds.get(socket.localPort);
 }
 
