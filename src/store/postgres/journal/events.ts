@@ -5,16 +5,17 @@
 //
 // Time-driven events, such as `credits.expiring`, can be derived up to an instant only if no batch with an earlier
 // instant can still commit. To find such an instant, a short transaction locks the rows of the end users whose
-// time-driven events are due, reads the clock, and ends. Every batch locks the rows of its end users before it reads
-// the clock, and keeps the locks until it commits. A batch that gets the locks after the short transaction therefore
-// has the same or a later instant. The short transaction skips rows that a running batch has locked, so it never waits
-// for a batch.
+// time-driven events are due, reads the clock, and stores the instant in these rows. Every batch locks the rows of its
+// end users before it reads the clock, and keeps the locks until it commits. A batch that gets the locks after the short
+// transaction therefore has the same or a later instant, even if the database's clock is set back. The short transaction
+// skips rows that a running batch has locked, so it never waits for a batch.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
 import type { Instant } from '../../../ledger/instant.ts';
 import { NEVER } from '../../../ledger/next-event.ts';
 import type { Posting } from '../../../ledger/posting.ts';
+import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { type AccountCounts, CountChanges, summaryOf } from '../../end-user-summaries.ts';
 import {
   type DeriveEvents,
@@ -24,11 +25,12 @@ import {
   thresholdOf,
 } from '../../event-log.ts';
 import type { FeedPosting } from '../../feed.ts';
+import { throughPosition } from '../../transaction-ids.ts';
 import type { Part, Placement } from '../citus/placement.ts';
 import type { Reachable } from '../citus/reach.ts';
 import { type Connection, exactInteger, type Query, sql, type TextRow } from '../pool/connection.ts';
 import type { DatabaseClock } from '../pool/database-clock.ts';
-import { COMMIT_BATCH, ROLLBACK } from '../pool/transactions.ts';
+import { COMMIT, COMMIT_BATCH, ROLLBACK, setLocal } from '../pool/transactions.ts';
 import { KEY, KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { RowArrays, unnest } from '../rows/row-arrays.ts';
@@ -54,6 +56,8 @@ const SLICE_MS = 3;
 interface Passed {
   readonly users: readonly EndUserKey[];
   readonly until: Instant;
+  /** The statements that end the short transaction. */
+  readonly ending: readonly Query[];
 }
 
 interface EndUserInput {
@@ -93,7 +97,7 @@ export async function deriveSome(
   { derive, clock, begin }: EventStep,
 ): Promise<boolean> {
   const passed = await passTime(connection, part, now, { clock, begin });
-  const locked = await connection.send([...begin, lockConsumer('events', part, 'SKIP LOCKED')]);
+  const locked = await connection.send([...passed.ending, ...begin, lockConsumer('events', part, 'SKIP LOCKED')]);
   const consumer = locked.at(-1)?.rows[0];
   if (consumer === undefined) {
     await connection.send([ROLLBACK]);
@@ -127,9 +131,9 @@ export async function deriveSome(
 }
 
 /**
- * Briefly locks the rows of end users with due time-driven events. Returns these end users and an instant. In later
- * batches, all postings of these end users are at or after this instant, except those of renewals, changes of plan and
- * lapses.
+ * Begins a transaction that locks the rows of end users with due time-driven events. Returns these end users and an
+ * instant. In batches after this transaction, all postings of these end users are at or after this instant, except those
+ * of renewals, changes of plan and lapses.
  */
 async function passTime(
   connection: Connection,
@@ -141,10 +145,10 @@ async function passTime(
     `SELECT e.account, e.end_user FROM (
        SELECT ${KEY} FROM scrip.end_user_summaries s WHERE due_at <= $1${part.within('s')} ORDER BY due_at LIMIT $2
      ) AS k JOIN scrip.end_users e ON ${sameKey('e')}${part.within('e')}
-     ORDER BY e.bucket, e.account, e.end_user FOR SHARE OF e SKIP LOCKED`,
+     ORDER BY e.bucket, e.account, e.end_user FOR NO KEY UPDATE OF e SKIP LOCKED`,
     [now, DUE_MAX],
   );
-  const [locked, clocked] = (await connection.send([...begin, lock, clock.query, ROLLBACK])).slice(-3);
+  const [locked, clocked] = (await connection.send([...begin, lock, clock.query])).slice(-2);
   const until = clock.read(clocked?.rows ?? []);
   // From now on, this process must not issue an earlier instant.
   clock.notBefore(until);
@@ -152,7 +156,21 @@ async function passTime(
     account: Number(account),
     endUser: endUser as string,
   }));
-  return { users, until };
+  const through = throughPosition({ at: until, sequence: 0 });
+  // The derived events are committed later, and their COMMIT makes this one durable too.
+  const moving = [...setLocal({ synchronous_commit: 'off' }), moveIds(users, through, part), COMMIT];
+  return { users, until, ending: users.length === 0 ? [ROLLBACK] : moving };
+}
+
+/** Makes all later batches of these end users issue IDs after `through`. */
+function moveIds(users: readonly EndUserKey[], through: TransactionId, part: Part): Query {
+  const keys = new RowArrays(KEY_TYPES);
+  for (const user of users) keys.add(...keyOf(user));
+  return sql(
+    `UPDATE scrip.end_users e SET ids_through = greatest(e.ids_through, $${KEY_TYPES.length + 1}::uuid)
+     FROM ${KEYS} WHERE ${sameKey('e')}${part.within('e')}`,
+    [...keys.literals(), through],
+  );
 }
 
 /** Groups postings by end user, and adds the end users of `due`, even those without postings. */

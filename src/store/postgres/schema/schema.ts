@@ -27,8 +27,8 @@ export const ledgerSchema = `
 -- Each batch locks the rows of its end users.
 CREATE TABLE end_users (
   ${USER},
-  -- Like cycles.ids_through, but set only by batches that changed no live cycle of the end user. Such batches are rare,
-  -- so the row almost never changes.
+  -- Like cycles.ids_through, but set only by batches that changed no live cycle of the end user, and by the derivation of
+  -- time-driven events. Both are rare, so the row almost never changes.
   ids_through uuid,
   PRIMARY KEY (bucket, account, end_user)
 );

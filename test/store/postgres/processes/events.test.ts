@@ -251,3 +251,35 @@ test(
       assertFilled(await new Reader(other).readToEnd(), users, 1);
     }),
 );
+
+test(
+  "time-driven events stay right if the database's clock is set back before other processes learn of their instant",
+  LIMIT,
+  async (t) => {
+    const url = await server.createDatabase();
+    let wall = NOON;
+    const [deriving, writing] = [
+      await openOnMovedClock(t, url, () => wall),
+      await openOnMovedClock(t, url, () => wall),
+    ];
+    const ada = new EndUser(1, 1);
+    await deriving.write([ada.add(10, 1)]);
+    const derive = async () => {
+      while (await deriving.events.deriveNext(deriveEvents));
+    };
+    await derive();
+    wall += DAY_MS + 300;
+    await derive();
+    wall -= 400;
+    await writing.write([ada.add(5), ada.subtract(3)]);
+    await derive();
+    const events = await new Reader(deriving).readToEnd(['credits.added', 'credits.expired', 'credits.subtracted']);
+    const balances = events.map(({ type, data }) => [type, JSON.parse(data).balance]);
+    assert.deepEqual(balances, [
+      ['credits.added', 10],
+      ['credits.expired', 0],
+      ['credits.added', 5],
+      ['credits.subtracted', 2],
+    ]);
+  },
+);
