@@ -155,7 +155,7 @@ test('webhooks that get no response do not delay events of other end users', asy
   setting.events.add('stuck', 3);
   const ids = Array.from({ length: 50 }, (_, user) => setting.events.add(`u${user}`)).flat();
   const { id } = await addEndpoint(setting, receiver.url());
-  const requests = new WebhookRequests({ rules: RULES, userAgent: 'Scrip/test', timeoutMs: 200 });
+  const requests = new WebhookRequests({ rules: RULES, userAgent: 'Scrip/test', timeoutMs: 1_500 });
   t.after(() => requests.close());
   const job = setting.job({ request: (each) => requests.send(each), retryDelay: () => 3_600_000 });
   await until(() => receiver.ids.length === 51, job);
