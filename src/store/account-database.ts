@@ -128,12 +128,13 @@ export interface AccountDatabase extends AsyncDisposable {
   readonly clock: string;
   /**
    * Runs `work` in a database transaction. Across all processes, only one such transaction runs at a time. `work` must
-   * not wait for anything except its own queries, because the open transaction can block writes to the ledger.
+   * not wait for anything except its own queries, because the open transaction can block writes to the ledger. `work`
+   * must have no other effects than its queries, because it is called again after a deadlock.
    */
   alone<Result>(work: (queries: AccountQueries) => Promise<Result>): Promise<Result>;
   /**
    * Runs `work` in a database transaction whose COMMIT does not wait for the disk. If the database server or its
-   * machine crashes, the changes can be lost.
+   * machine crashes, the changes can be lost. Like `alone`, calls `work` again after a deadlock.
    */
   relaxed<Result>(work: (queries: AccountQueries) => Promise<Result>): Promise<Result>;
 }

@@ -144,7 +144,11 @@ export class DeliveryStore {
       for (; start < deliveries.length; start += DELIVERIES_PER_TRANSACTION) {
         await setImmediate();
         const some = deliveries.slice(start, start + DELIVERIES_PER_TRANSACTION);
-        await this.#database.relaxed((queries) => addDeliveries(queries, endpointId, some));
+        await this.#database.relaxed(async (queries) => {
+          // This lock comes first, as in `store`: on Citus, the other order could deadlock with other processes.
+          await lockEndpoint(queries, endpointId);
+          await addDeliveries(queries, endpointId, some);
+        });
       }
     }
   }
@@ -237,4 +241,12 @@ export class DeliveryStore {
     const rows = passed.map((event) => ({ ...event, eventId: event.id, body: event.body as string }));
     return addPending(queries, endpointId, rows, now);
   }
+}
+
+async function lockEndpoint(queries: AccountQueries, endpointId: number): Promise<void> {
+  await queries
+    .updateTable('webhook_endpoints')
+    .set(({ ref }) => ({ revision: ref('revision') }))
+    .where('endpoint_id', '=', endpointId)
+    .execute();
 }

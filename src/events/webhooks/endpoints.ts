@@ -113,8 +113,9 @@ export class Endpoints {
       if (Number(sent) > 0) return null;
       if (count >= ENDPOINTS_MAX)
         throw new InvalidEndpoint(`An account can have at most ${ENDPOINTS_MAX} endpoints. Remove one first.`);
+      const id = await newId(queries);
       const values = {
-        endpoint_id: await newId(queries, account),
+        endpoint_id: id,
         account,
         url: new URL(url).href,
         types: types.join(','),
@@ -128,6 +129,8 @@ export class Endpoints {
         form_sha256: formSha256,
       };
       await queries.insertInto('webhook_endpoints').values(values).execute();
+      // After the INSERT: on Citus, the other order could deadlock with the senders, which update endpoints.
+      await queries.updateTable('accounts').set({ last_endpoint_id: id }).where('account', '=', account).execute();
       return values;
     });
     return row === null ? null : { endpoint: endpointOf(row, this.#now()), secret };
@@ -354,14 +357,12 @@ export function endpointIdIn(text: string): number | null {
 }
 
 /** Returns an ID that no endpoint has ever had. A script with the ID of a removed endpoint must not affect another one. */
-async function newId(queries: AccountQueries, account: number): Promise<number> {
+async function newId(queries: AccountQueries): Promise<number> {
   const { last } = await queries
     .selectFrom('accounts')
     .select(({ fn }) => fn.max('last_endpoint_id').as('last'))
     .executeTakeFirstOrThrow();
-  const id = last + 1;
-  await queries.updateTable('accounts').set({ last_endpoint_id: id }).where('account', '=', account).execute();
-  return id;
+  return last + 1;
 }
 
 function updateOf(queries: AccountQueries, id: number) {

@@ -6,9 +6,11 @@ import pg from 'pg';
 import type { AccountDatabase, AccountQueries, AccountTables } from '../../account-database.ts';
 import { exactInteger } from '../pool/connection.ts';
 import { ANSWER_TIMEOUT_MS, openPool, servingConfig } from '../pool/connection-pool.ts';
+import { isWorthRetrying } from '../pool/postgres-error.ts';
 import { IDLE_TIMEOUT, setLocal } from '../pool/transactions.ts';
 
 const CONNECTIONS = 3;
+const TRIES_MAX = 5;
 
 const INT8 = 20;
 
@@ -36,20 +38,31 @@ export function openPostgresAccountDatabase(url: string): AccountDatabase {
   };
 }
 
-/** @param first the first statement of the transaction */
-function transact<Result>(
+/**
+ * Runs the transaction again after a deadlock. On Citus, even two transactions that write different rows can deadlock:
+ * a write to a reference table also locks the tables that it references, in an order that depends on the table.
+ *
+ * @param first the first statement of the transaction
+ */
+async function transact<Result>(
   queries: AccountQueries,
   first: string,
   work: (queries: AccountQueries) => Promise<Result>,
 ): Promise<Result> {
-  return queries
-    .transaction()
-    .setIsolationLevel('read committed')
-    .execute(async (transaction) => {
-      for (const text of [...setLocal(IDLE_TIMEOUT).map((query) => query.text), first])
-        await sql.raw(text).execute(transaction);
-      return work(transaction);
-    });
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await queries
+        .transaction()
+        .setIsolationLevel('read committed')
+        .execute(async (transaction) => {
+          for (const text of [...setLocal(IDLE_TIMEOUT).map((query) => query.text), first])
+            await sql.raw(text).execute(transaction);
+          return work(transaction);
+        });
+    } catch (error) {
+      if (attempt === TRIES_MAX || !isWorthRetrying(error)) throw error;
+    }
+  }
 }
 
 /**
