@@ -186,8 +186,9 @@ function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits)
 
 /** Without this function, Fastify would refuse a read without a body because of its content type. */
 function dropNeedlessContentType({ method, headers }: IncomingMessage): void {
+  if (method !== 'GET' || headers['content-type'] === undefined) return;
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
-  if (method === 'GET' && length === '0' && encoding === undefined) headers['content-type'] = undefined;
+  if (length === '0' && encoding === undefined) headers['content-type'] = undefined;
 }
 
 /** Node.js sends `100 Continue` if the `Expect` header matches this pattern. */
