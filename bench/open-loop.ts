@@ -96,7 +96,8 @@ class OpenLoopGenerator {
   }
 
   #send(dueAt: number): void {
-    const connection = this.#idle.pop();
+    // The server closes a new connection that is not used for ten seconds, so use all connections in turn.
+    const connection = this.#idle.shift();
     if (connection === undefined) this.#waiting.push(dueAt);
     else this.#sendOn(connection, dueAt);
   }

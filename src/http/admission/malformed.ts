@@ -17,7 +17,9 @@ export function answerMalformed(
   socket: Socket,
   requestId: () => string,
 ): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+  // A client that opens connections in advance would take the response for that of its first request.
+  const isUnused = socket.bytesRead === 0;
+  if (error.code === 'ECONNRESET' || !socket.writable || isUnused) socket.destroy();
   else connections.endMalformed(connectionOf(socket), () => writeMalformed(error, socket, requestId()));
 }
 

@@ -121,6 +121,16 @@ for (const [what, part] of [
     socket.destroy();
   });
 
+test('a new connection that is not used in time is closed without a response', async (t) => {
+  const scrip = await start(t, { headersTimeoutMs: 200, connectionsCheckMs: 50 });
+  const socket = connect(scrip.port, '127.0.0.1');
+  scrip.atStop(() => socket.destroy());
+  let received = '';
+  socket.on('data', (bytes) => (received += bytes));
+  await once(socket, 'end');
+  assert.equal(received, '');
+});
+
 test('after a malformed request, a client that does not close its connection is disconnected', async (t) => {
   const scrip = await start(t, { unreadAnswerMs: 300 });
   const socket = connect({ port: scrip.port, host: '127.0.0.1', allowHalfOpen: true });
