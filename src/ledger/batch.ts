@@ -146,7 +146,7 @@ export function decideBatch(batch: Batch, loaded: LoadedBatch, moment: Moment, e
     const referenced = command.kind === 'refund' ? referencedBy(command, batch.userOf[index] as number) : null;
     const { outcome, postings } = decide(user.state, command, moment, referenced);
     advance(user, postings, applyAll(user.state, postings));
-    produced.set(command.account, producedBefore + Math.max(0, postings.length - 1));
+    if (postings.length > 1) produced.set(command.account, producedBefore + postings.length - 1);
     if (name !== null) records.set(name, recordOf(command as WriteCommand, outcome, moment));
     return outcome;
   });

@@ -35,13 +35,12 @@ export function summaryOf(state: EndUserState, now: Instant): Summary {
   return { balance, expiresAt };
 }
 
-export interface AuditedSummary extends Summary {
-  /** The stored state at `derivedTo`, in the text format of snapshots. */
-  readonly state: string;
-  readonly derivedTo: Instant;
-  /** When the passage of time next causes an event; null if a renewal, a change of plan or a lapse comes first. */
-  readonly dueAt: Instant | null;
-}
+/**
+ * The columns that `isSummaryRight` checks. `state` is the state at `derived_to`, in the text format of snapshots.
+ * `due_at` is the instant at which the passage of time next causes an event; null if a renewal, a change of plan or a
+ * lapse comes first.
+ */
+export const AUDITED_COLUMNS = 'balance, expires_at, latest_activity, derived_to, state, due_at';
 
 /**
  * Whether a stored summary matches the current state of an end user. Call this function only for a summary that
@@ -51,20 +50,31 @@ export interface AuditedSummary extends Summary {
  * only afterwards, the cycle in `current` still shows the credits as held. The balance of `current` would therefore be
  * too low at an instant before the cycle ended.
  *
- * @param current the end user's state after the latest posting
+ * @param row the `AUDITED_COLUMNS`; empty if there is no summary
+ * @param latest the instant of the end user's latest posting, and the state after that posting
  * @param now the latest instant of the ledger
  * @throws SyntaxError if the stored state cannot be parsed
  */
-export function isSummaryRight(stored: AuditedSummary, current: EndUserState, now: Instant): boolean {
-  const state = stateOfText(stored.state);
-  const at = Math.max(now, stored.derivedTo);
-  const { balance, expiresAt } = summaryOf(state, stored.derivedTo);
-  const isSame = stored.balance === balance && stored.expiresAt === expiresAt;
-  return isSame && isDueInTime(stored, state) && textAt(state, at) === textAt(current, at);
+export function isSummaryRight(
+  [storedBalance, storedExpiry, activity, derived, text, due]: readonly unknown[],
+  latest: { readonly at: Instant; readonly state: EndUserState },
+  now: Instant,
+): boolean {
+  const derivedTo = Number(derived);
+  if (Number(activity) !== latest.at || !(derivedTo >= latest.at)) return false;
+  const state = stateOfText(text as string);
+  const at = Math.max(now, derivedTo);
+  const { balance, expiresAt } = summaryOf(state, derivedTo);
+  const isSame = Number(storedBalance) === balance && instantOf(storedExpiry) === expiresAt;
+  return isSame && isDueInTime(instantOf(due), expiresAt, state) && textAt(state, at) === textAt(latest.state, at);
+}
+
+function instantOf(column: unknown): Instant | null {
+  return column === null ? null : Number(column);
 }
 
 /** Whether `dueAt` is no later than the next expiry, so that no expiry is missed. */
-function isDueInTime({ dueAt, expiresAt }: AuditedSummary, state: EndUserState): boolean {
+function isDueInTime(dueAt: Instant | null, expiresAt: Instant | null, state: EndUserState): boolean {
   return expiresAt === null || expiresAt >= nextEventAt(state) || (dueAt ?? NEVER) <= expiresAt;
 }
 

@@ -15,7 +15,6 @@ import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
 import type { Instant } from '../../../ledger/instant.ts';
 import { NEVER } from '../../../ledger/next-event.ts';
 import type { Posting } from '../../../ledger/posting.ts';
-import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { type AccountCounts, CountChanges, summaryOf } from '../../end-user-summaries.ts';
 import {
   type DeriveEvents,
@@ -35,7 +34,7 @@ import { KEY, KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { RowArrays, unnest } from '../rows/row-arrays.ts';
 import { isFull, lockConsumer, postingsNamed, type TakeLimits, take } from './feed.ts';
-import { KEYS } from './state-rows.ts';
+import { KEYS, moveIdsSql } from './state-rows.ts';
 import { type StoredSummary, SUMMARY_COLUMNS, SUMMARY_TYPES, storedSummaryOf, summaryValues } from './summary-rows.ts';
 import { upsert } from './totals-rows.ts';
 
@@ -156,21 +155,12 @@ async function passTime(
     account: Number(account),
     endUser: endUser as string,
   }));
-  const through = throughPosition({ at: until, sequence: 0 });
-  // The derived events are committed later, and their COMMIT makes this one durable too.
-  const moving = [...setLocal({ synchronous_commit: 'off' }), moveIds(users, through, part), COMMIT];
-  return { users, until, ending: users.length === 0 ? [ROLLBACK] : moving };
-}
-
-/** Makes all later batches of these end users issue IDs after `through`. */
-function moveIds(users: readonly EndUserKey[], through: TransactionId, part: Part): Query {
+  if (users.length === 0) return { users, until, ending: [ROLLBACK] };
   const keys = new RowArrays(KEY_TYPES);
   for (const user of users) keys.add(...keyOf(user));
-  return sql(
-    `UPDATE scrip.end_users e SET ids_through = greatest(e.ids_through, $${KEY_TYPES.length + 1}::uuid)
-     FROM ${KEYS} WHERE ${sameKey('e')}${part.within('e')}`,
-    [...keys.literals(), through],
-  );
+  const moveIds = sql(moveIdsSql(part), [...keys.literals(), throughPosition({ at: until, sequence: 0 })]);
+  // The derived events are committed later, and their COMMIT makes this one durable too.
+  return { users, until, ending: [...setLocal({ synchronous_commit: 'off' }), moveIds, COMMIT] };
 }
 
 /** Groups postings by end user, and adds the end users of `due`, even those without postings. */

@@ -38,6 +38,15 @@ export function statesSql(part: Part): string {
       JOIN scrip.holds h ON ${sameKey('h')} AND h.expires_at <= ${until}${part.within('h')}`;
 }
 
+/**
+ * SQL that makes all later batches of the end users in `KEYS` issue IDs after the ID in the parameter that follows those
+ * of `KEYS`.
+ */
+export function moveIdsSql(part: Part): string {
+  return `UPDATE scrip.end_users e SET ids_through = greatest(e.ids_through, $${KEY_TYPES.length + 1}::uuid)
+    FROM ${KEYS} WHERE ${sameKey('e')}${part.within('e')}`;
+}
+
 /** Converts the rows of one end user to a state. */
 export class StateRows {
   readonly #cycles: Cycle[] = [];

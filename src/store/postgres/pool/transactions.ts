@@ -39,6 +39,11 @@ export const UNLIMITED = [
  */
 export const IDLE_TIMEOUT = { idle_in_transaction_session_timeout: '5s' };
 
+/** Statements that begin a transaction with an exclusive lock on tables, so that only one such transaction runs. */
+export function beginLocking(tables: string): Query[] {
+  return [BEGIN, ...setLocal(IDLE_TIMEOUT), sql(`LOCK TABLE ${tables} IN EXCLUSIVE MODE`)];
+}
+
 /**
  * The timeouts for statements and locks are shorter than `ANSWER_TIMEOUT_MS`, so that the server gives up first and
  * rolls back.

@@ -6,14 +6,8 @@ import type { KeyStore } from '../../key-store.ts';
 import { SqlKeyStore } from '../../sql-key-store.ts';
 import { sql } from '../pool/connection.ts';
 import type { attempt } from '../pool/postgres-error.ts';
-import { BEGIN, BEGIN_UNPROMISED, COMMIT, IDLE_TIMEOUT, setLocal } from '../pool/transactions.ts';
+import { BEGIN_UNPROMISED, beginLocking, COMMIT } from '../pool/transactions.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
-
-const BEGIN_LOCKED = [
-  BEGIN,
-  ...setLocal(IDLE_TIMEOUT),
-  sql('LOCK TABLE scrip.accounts, scrip.api_keys IN EXCLUSIVE MODE'),
-];
 
 export function postgresKeyStore({ pool, clock }: LedgerDatabase, attempted: typeof attempt): KeyStore {
   return new SqlKeyStore({
@@ -23,7 +17,7 @@ export function postgresKeyStore({ pool, clock }: LedgerDatabase, attempted: typ
     transact: (work) =>
       attempted(() =>
         pool.use(async (connection) => {
-          await connection.send(BEGIN_LOCKED);
+          await connection.send(beginLocking('scrip.accounts, scrip.api_keys'));
           const result = await work((text, values) => connection.rows(sql(text, values)));
           await connection.send([COMMIT]);
           return result;

@@ -8,7 +8,7 @@ import { type Instant, LAST_INSTANT } from '../../../ledger/instant.ts';
 import type { Posting } from '../../../ledger/posting.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
-import { isSummaryRight, REBUILD_COUNTS, summaryFault } from '../../end-user-summaries.ts';
+import { AUDITED_COLUMNS, isSummaryRight, REBUILD_COUNTS, summaryFault } from '../../end-user-summaries.ts';
 import { type AuditReport, rowsDiffer } from '../../tools/ledger-tools.ts';
 import { SnapshotFold } from '../../tools/snapshot-fold.ts';
 import { TotalsSum } from '../../totals.ts';
@@ -85,8 +85,7 @@ class DatabaseAudit {
     const cycles = await this.#rowsOf('cycles', CYCLE_COLUMNS, endUsers);
     const holds = await this.#rowsOf('holds', HOLD_AS_CYCLE, endUsers);
     const snapshots = await this.#rowsOf('snapshots', 'transaction_id, state', endUsers);
-    const columns = 'balance, expires_at, latest_activity, derived_to, state, due_at';
-    const summaries = await this.#rowsOf('end_user_summaries', columns, endUsers);
+    const summaries = await this.#rowsOf('end_user_summaries', AUDITED_COLUMNS, endUsers);
     for (const [index, { user, postings }] of endUsers.entries()) {
       this.#total.endUsers += 1;
       this.#total.postings += postings.length;
@@ -196,17 +195,8 @@ function isRowRight(
   latest: { readonly at: Instant; readonly state: EndUserState },
   now: Instant,
 ): boolean {
-  const [balance, expires, activity, derivedTo, state, due] = row ?? [];
-  if (Number(activity) !== latest.at || !(Number(derivedTo) >= latest.at)) return false;
-  const stored = {
-    balance: Number(balance),
-    expiresAt: expires === null ? null : Number(expires),
-    derivedTo: Number(derivedTo),
-    state: state as string,
-    dueAt: due === null ? null : Number(due),
-  };
   try {
-    return isSummaryRight(stored, latest.state, now);
+    return isSummaryRight(row ?? [], latest, now);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     return false;

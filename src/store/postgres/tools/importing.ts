@@ -20,7 +20,7 @@ import { type Query, sql } from '../pool/connection.ts';
 import { type ConnectionPool, type PostgresOptions, servingPool } from '../pool/connection-pool.ts';
 import { Heartbeat } from '../pool/heartbeat.ts';
 import { attempt } from '../pool/postgres-error.ts';
-import { BEGIN, COMMIT, IDLE_TIMEOUT, setLocal } from '../pool/transactions.ts';
+import { beginLocking, COMMIT } from '../pool/transactions.ts';
 import { type LedgerDatabase, openLedger } from '../schema/open-ledger.ts';
 import { BatchWriter } from '../writer/batch-writer.ts';
 
@@ -28,8 +28,6 @@ import { BatchWriter } from '../writer/batch-writer.ts';
 const CONNECTIONS = 2;
 /** One connection for batches, and one to look for a batch whose COMMIT was not confirmed. */
 const WRITER_CONNECTIONS = 2;
-
-const BEGIN_LOCKED = [BEGIN, ...setLocal(IDLE_TIMEOUT), sql('LOCK TABLE scrip.imports IN EXCLUSIVE MODE')];
 
 /** If another process has advanced the import, no row matches, and a division by zero makes the whole batch fail. */
 const MOVE = `WITH moved AS (${moveImport('scrip')} RETURNING 1) SELECT 1 / count(*)::integer FROM moved`;
@@ -87,7 +85,7 @@ class PostgresImport implements ImportTarget {
     const now = await this.#machineTime();
     return attempt(() =>
       this.#database.pool.use(async (connection) => {
-        await connection.send(BEGIN_LOCKED);
+        await connection.send(beginLocking('scrip.imports'));
         const table = new ImportTable('scrip', (text, values) => connection.rows(sql(text, values)));
         const started = await table.start(file, now);
         await connection.send([COMMIT]);

@@ -4,7 +4,7 @@
 import type { Part } from '../citus/placement.ts';
 import { RECORD_COLUMNS, RECORD_TYPES } from '../idempotency/record-table.ts';
 import { CONSUMERS } from '../journal/feed.ts';
-import { HOLD_AS_CYCLE, KEYS, statesSql } from '../journal/state-rows.ts';
+import { HOLD_AS_CYCLE, KEYS, moveIdsSql, statesSql } from '../journal/state-rows.ts';
 import { prepared } from '../pool/connection.ts';
 import { KEY, KEY_TYPES, OF_END_USER, sameKey } from '../rows/key.ts';
 import {
@@ -204,15 +204,7 @@ function otherStatements(part: Part) {
       `INSERT INTO scrip.end_users (${KEY}) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
     ),
     /** Sets `ids_through` of each end user in the arrays. The new value is the parameter after the arrays. */
-    moveIds: new RowsStatement(
-      'move_ids',
-      KEY_TYPES,
-      checked(
-        part,
-        `UPDATE scrip.end_users e SET ids_through = $${KEY_TYPES.length + 1}
-         FROM ${unnest(KEY_TYPES)} AS k (${KEY}) WHERE ${sameKey('e')}${part.within('e')}`,
-      ),
-    ),
+    moveIds: new RowsStatement('move_ids', KEY_TYPES, checked(part, moveIdsSql(part))),
     insertSnapshots: insertion(part, SNAPSHOT.table, SNAPSHOT.columns, SNAPSHOT.types),
     /**
      * Inserts snapshots. The states in the rows contain no holds, because few batches load all holds. The statement

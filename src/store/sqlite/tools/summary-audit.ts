@@ -3,7 +3,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Instant } from '../../../ledger/instant.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
-import { isSummaryRight, REBUILD_COUNTS, summaryFault } from '../../end-user-summaries.ts';
+import { AUDITED_COLUMNS, isSummaryRight, REBUILD_COUNTS, summaryFault } from '../../end-user-summaries.ts';
 import { rowsDiffer } from '../../tools/ledger-tools.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
@@ -31,9 +31,7 @@ export class SummaryAudit {
     this.#position = new FeedPosition(db, EVENTS).read();
     this.#summary = prepare(
       db,
-      `SELECT latest_posting, balance, expires_at, latest_activity, derived_to, state, due_at
-       FROM end_user_summaries
-       WHERE account = ? AND end_user = ?`,
+      `SELECT latest_posting, ${AUDITED_COLUMNS} FROM end_user_summaries WHERE account = ? AND end_user = ?`,
     );
     this.#summary.setReadBigInts(true);
     this.#createdAt = prepare(db, 'SELECT created_at FROM postings WHERE posting = ?');
@@ -44,23 +42,16 @@ export class SummaryAudit {
   check({ user, latest }: EndUserPostings, state: EndUserState | null, now: Instant): void {
     const row = this.#summary.get(user.account, bytesOf(user.endUser));
     if (row !== undefined) this.#read += 1;
-    const [counted, balance, expires, activity, derivedTo, derived, dueAt] = row ?? [];
-    if (state === null || (Number(counted ?? 0) < latest && latest > this.#position)) return;
-    if (Number(counted ?? 0) > this.#position)
+    const [latestPosting, ...columns] = row ?? [];
+    const counted = Number(latestPosting ?? 0);
+    if (state === null || (counted < latest && latest > this.#position)) return;
+    if (counted > this.#position)
       this.#report(
         user.account,
         `the summary of end user ${user.endUser} is ahead of the stored position in the journal`,
       );
     const createdAt = Number(this.#createdAt.get(latest)?.[0]);
-    const isLatest = Number(counted) === latest && Number(activity) === createdAt && Number(derivedTo) >= createdAt;
-    const stored = {
-      balance: Number(balance),
-      expiresAt: instantOf(expires),
-      derivedTo: Number(derivedTo),
-      state: derived as string,
-      dueAt: instantOf(dueAt),
-    };
-    if (!isLatest || !isSummaryRight(stored, state, now))
+    if (counted !== latest || !isSummaryRight(columns, { at: createdAt, state }, now))
       this.#report(user.account, `the summary does not match the postings of end user ${user.endUser}`);
   }
 
@@ -81,8 +72,4 @@ export class SummaryAudit {
   #report(account: number, what: string): void {
     this.#fault(summaryFault(account, what));
   }
-}
-
-function instantOf(value: unknown): Instant | null {
-  return value === null ? null : Number(value);
 }
