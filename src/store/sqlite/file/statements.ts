@@ -20,8 +20,14 @@ export function named(values: readonly (string | number | null)[]): Record<strin
   return Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
 }
 
+/**
+ * If a limit is just a parameter, SQLite parses and plans the statement again before each execution, which takes 20 to
+ * 50 µs. An expression prevents this.
+ */
+const LIMIT_PARAMETER = /LIMIT \?\d*/g;
+
 export function prepare(db: DatabaseSync, sql: string): Statement {
-  const statement = db.prepare(sql);
+  const statement = db.prepare(sql.replaceAll(LIMIT_PARAMETER, '$& + 0'));
   statement.setReturnArrays(true);
   return statement as unknown as Statement;
 }
