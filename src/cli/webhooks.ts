@@ -44,15 +44,15 @@ export function addWebhookCommands(program: Command): void {
   onEndpoint(
     webhook,
     'pause',
-    'stop sending events to an endpoint; events stay pending until you resume the endpoint',
+    'stop sending events to an endpoint; the events wait until you resume the endpoint',
   ).action((id: number) =>
     change(
       id,
       (endpoints) => endpoints.pause(null, id),
-      `Webhook endpoint ${id} paused; its events stay pending until you resume the endpoint.`,
+      `Webhook endpoint ${id} paused; its events wait until you resume the endpoint.`,
     ),
   );
-  onEndpoint(webhook, 'resume', 'resume sending events to an endpoint, and send all pending events now').action(
+  onEndpoint(webhook, 'resume', 'resume sending events to an endpoint, and send the waiting events now').action(
     (id: number) => change(id, (endpoints) => endpoints.resume(null, id), `Webhook endpoint ${id} resumed.`),
   );
   onEndpoint(webhook, 'remove', 'remove an endpoint, its secret and its pending events').action((id: number) =>
@@ -159,7 +159,7 @@ async function resend(id: number, { event, from, to }: ResendArguments): Promise
       : Number(await endpoints.resend(null, id, event ?? ''));
     if (count === 0 && !isRange)
       throw new CannotOpen(
-        `Event ${event} is not among the latest deliveries of webhook endpoint ${id}. Select it by time, with --from and --to.`,
+        `Event ${event} is neither pending nor among the latest deliveries of webhook endpoint ${id}. Select it by time, with --from and --to.`,
       );
     process.stdout.write(`${counted(count, 'event')} queued for the server to resend.\n`);
   });

@@ -66,7 +66,7 @@ for (const [name, ledger] of STORES.slice(0, effort(1, 2))) {
       assert.notEqual(rotated, secret);
       assert.equal(
         await run(environment, 'webhook', 'pause', '1'),
-        'Webhook endpoint 1 paused; its events stay pending until you resume the endpoint.',
+        'Webhook endpoint 1 paused; its events wait until you resume the endpoint.',
       );
       assert.equal(await run(environment, 'webhook', 'test', '1'), 'Test event queued; the server will send it.');
       assert.match(await list(), new RegExp(`${listed} +1 +${day} The endpoint was paused`));
@@ -143,7 +143,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     await assertOneLine(
       ['webhook', 'resend', '1', '--event', 'evt_1'],
       environment,
-      /^Event evt_1 is not among the latest deliveries of webhook endpoint 1\. Select it by time, with --from and --to\.$/,
+      /^Event evt_1 is neither pending nor among the latest deliveries of webhook endpoint 1\. Select it by time, with --from and --to\.$/,
     );
   });
 

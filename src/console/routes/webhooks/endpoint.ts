@@ -22,7 +22,7 @@ const PAGE_DELIVERIES = 50;
 const NOTICES = {
   types: 'Event types saved.',
   paused: 'Endpoint paused. Its events will be sent after you resume it.',
-  resumed: 'Endpoint resumed. Pending events will now be sent.',
+  resumed: 'Endpoint resumed. The waiting events will now be sent.',
   tested: 'Test event queued. Reload this page in a moment to see its delivery.',
   resent: 'Event queued. It will be resent in a moment.',
   queued: 'Event queued. It will be sent after you resume the endpoint.',
