@@ -247,7 +247,10 @@ describe('restored backups', () => {
     const file = temporaryFile();
     await makeHistory(file);
     const before = contentOf(file);
-    await assertRefused(restoreFile(backup, file, quietly), /already exists; move away all files/);
+    await assertRefused(
+      restoreFile(backup, file, quietly),
+      /already exists; move away \S+\.db, \S+-wal, \S+-shm and \S+-journal if they exist, or restore/,
+    );
     const ledger = await openFor(t, file);
     await assertRefused(restoreFile(backup, file, quietly), /is in use by another Scrip process/);
     await ledger.close();

@@ -161,8 +161,9 @@ function refuseNoBackup(from: string): void {
 function refuseLedgerAt(target: string): void {
   const found = [target, `${target}-wal`, `${target}-journal`].find((name) => sizeOf(name) > 0);
   if (found === undefined) return;
+  // The message does not name the key file, because the restored ledger needs the key of the webhook secrets.
   throw new CannotOpen(
-    `${found} already exists; move away all files whose names begin with ${target}, or restore to another file.`,
+    `${found} already exists; move away ${target}, ${target}-wal, ${target}-shm and ${target}-journal if they exist, or restore to another file.`,
   );
 }
 
