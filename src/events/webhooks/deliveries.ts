@@ -1,9 +1,8 @@
 // The rows of `webhook_deliveries`: the latest attempts to deliver events, for the console and the command line.
 
 import { randomBytes } from 'node:crypto';
-import type { Selectable } from 'kysely';
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
-import type { AccountQueries, AccountTables } from '../../store/account-database.ts';
+import type { AccountQueries } from '../../store/account-database.ts';
 
 /** An attempt to deliver an event. */
 export interface Delivery {
@@ -34,19 +33,12 @@ export function newDeliveryId(at: Instant): string {
   return `dlv_${String(at).padStart(INSTANT_DIGITS, '0')}${randomBytes(8).toString('hex')}`;
 }
 
-export function deliveryOf(row: Selectable<AccountTables['webhook_deliveries']>): Delivery {
-  return {
-    id: row.delivery_id,
-    eventId: row.event_id,
-    type: row.type,
-    body: row.body,
-    attempt: row.attempt,
-    at: row.at,
-    durationMs: row.duration_ms,
-    status: row.status,
-    error: row.error,
-    answer: row.answer,
-  };
+export function deliveriesOf(queries: AccountQueries, endpointId: number) {
+  return queries
+    .selectFrom('webhook_deliveries')
+    .select(['delivery_id as id', 'event_id as eventId', 'type', 'body', 'attempt', 'at'])
+    .select(['duration_ms as durationMs', 'status', 'error', 'answer'])
+    .where('endpoint_id', '=', endpointId);
 }
 
 /** @param page `before` is the ID of the last delivery on the previous page; null for the first page */
@@ -56,10 +48,7 @@ export async function deliveriesPage(
   { before, limit }: { readonly before: string | null; readonly limit: number },
 ): Promise<{ deliveries: readonly Delivery[]; next: string | null }> {
   const at = before === null ? null : instantIn(before);
-  const rows = await queries
-    .selectFrom('webhook_deliveries')
-    .selectAll()
-    .where('endpoint_id', '=', endpointId)
+  const rows = await deliveriesOf(queries, endpointId)
     .$if(at !== null, (query) =>
       query.where((eb) => eb.and([eb('at', '<=', at), eb.or([eb('at', '<', at), eb('delivery_id', '<', before)])])),
     )
@@ -67,7 +56,7 @@ export async function deliveriesPage(
     .orderBy('delivery_id', 'desc')
     .limit(limit + 1)
     .execute();
-  const deliveries = rows.slice(0, limit).map(deliveryOf);
+  const deliveries = rows.slice(0, limit);
   return { deliveries, next: rows.length > limit ? (deliveries.at(-1)?.id ?? null) : null };
 }
 
@@ -97,18 +86,9 @@ export async function addDeliveries(
   endpointId: number,
   deliveries: readonly Delivery[],
 ): Promise<void> {
-  const rows = deliveries.map((delivery) => ({
-    delivery_id: delivery.id,
-    endpoint_id: endpointId,
-    event_id: delivery.eventId,
-    type: delivery.type,
-    body: delivery.body,
-    attempt: delivery.attempt,
-    at: delivery.at,
-    duration_ms: delivery.durationMs,
-    status: delivery.status,
-    error: delivery.error,
-    answer: delivery.answer,
+  const rows = deliveries.map(({ id, eventId, durationMs, ...others }) => ({
+    ...{ delivery_id: id, endpoint_id: endpointId, event_id: eventId, duration_ms: durationMs },
+    ...others,
   }));
   for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT)
     await queries

@@ -225,16 +225,8 @@ export class EndpointSender {
     for (const { id, type, at, data, position } of page.events) {
       const { end_user_id: endUserId } = JSON.parse(data) as { end_user_id: string };
       const body = eventBody({ id, type, at, data });
-      const state = {
-        queuedAt,
-        place: null,
-        attempts: 0,
-        firstAttemptAt: null,
-        nextAttemptAt: 0,
-        isSending: false,
-        isDone: false,
-      };
-      this.#queue.addLogged({ id, type, endUserId, body, ...state }, position);
+      const untried = { attempts: 0, firstAttemptAt: null, nextAttemptAt: 0, isSending: false, isDone: false };
+      this.#queue.addLogged({ id, type, endUserId, body, queuedAt, place: null, ...untried }, position);
     }
     this.#queue.addPageEnd(page.position);
     this.#readTo = page.position;
@@ -285,27 +277,12 @@ export class EndpointSender {
       this.#queue.putBack(event);
       return;
     }
-    onAttempt(result.kind);
-    this.#record(event, body, at, result);
-    if (result.kind === 'delivered') this.#delivered(event);
-    else this.#failedAt(event, at, result);
-  }
-
-  #record({ id: eventId, type, attempts }: QueuedEvent, body: string, at: Instant, result: RequestResult): void {
-    const { status, error, answer, durationMs } = result;
-    const attempt = attempts + 1;
-    this.#deliveries.push({
-      id: newDeliveryId(at),
-      eventId,
-      type,
-      body,
-      attempt,
-      at,
-      durationMs,
-      status,
-      error,
-      answer,
-    });
+    const { kind, ...response } = result;
+    onAttempt(kind);
+    const sent = { eventId: event.id, type: event.type, body, attempt: event.attempts + 1, at };
+    this.#deliveries.push({ id: newDeliveryId(at), ...sent, ...response });
+    if (kind === 'delivered') this.#delivered(event);
+    else this.#failedAt(event, at, response);
   }
 
   #delivered(event: QueuedEvent): void {
@@ -320,7 +297,7 @@ export class EndpointSender {
     this.#finish(event);
   }
 
-  #failedAt(event: QueuedEvent, at: Instant, { status, error }: RequestResult): void {
+  #failedAt(event: QueuedEvent, at: Instant, { status, error }: Pick<RequestResult, 'status' | 'error'>): void {
     this.#failuresInARow += 1;
     event.attempts += 1;
     event.firstAttemptAt ??= at;

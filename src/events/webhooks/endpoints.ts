@@ -9,7 +9,7 @@ import type { Actor } from '../../ledger/posting.ts';
 import type { AccountDatabase, AccountQueries, AccountTables } from '../../store/account-database.ts';
 import type { EventType } from '../../store/event-log.ts';
 import { type AddressRules, urlProblem } from './addresses.ts';
-import { type Delivery, deliveriesPage, deliveryOf, lastDeliveredAt } from './deliveries.ts';
+import { type Delivery, deliveriesOf, deliveriesPage, lastDeliveredAt } from './deliveries.ts';
 import { eventsIn } from './past-events.ts';
 import { addPending, restartPending } from './pending.ts';
 import { newSecret, type SecretBox } from './secrets.ts';
@@ -268,13 +268,9 @@ export class Endpoints {
 
   async delivery(account: number | null, id: number, deliveryId: string): Promise<Delivery | null> {
     if ((await this.find(account, id)) === null) return null;
-    const row = await this.#database.queries
-      .selectFrom('webhook_deliveries')
-      .selectAll()
-      .where('delivery_id', '=', deliveryId)
-      .where('endpoint_id', '=', id)
-      .executeTakeFirst();
-    return row === undefined ? null : deliveryOf(row);
+    const ofEndpoint = deliveriesOf(this.#database.queries, id);
+    const row = await ofEndpoint.where('delivery_id', '=', deliveryId).executeTakeFirst();
+    return row ?? null;
   }
 
   /**

@@ -2,11 +2,8 @@
 // endpoint is leased to one of them. A lease expires after a few seconds unless the process renews it, so the endpoints
 // of a killed process become free. The database's clock determines when a lease expires.
 
-import { type SqlBool, sql } from 'kysely';
-import type { Instant } from '../../ledger/instant.ts';
-import type { AccountDatabase } from '../../store/account-database.ts';
-import type { EventPosition, EventType } from '../../store/event-log.ts';
-import { type PreviousSecret, previousSecretsIn, typesOf } from './endpoints.ts';
+import { type Selectable, type SqlBool, sql } from 'kysely';
+import type { AccountDatabase, AccountTables } from '../../store/account-database.ts';
 
 export interface LeaseTerms {
   readonly leaseMs: number;
@@ -26,18 +23,6 @@ export interface SeenEndpoint {
   readonly isOurs: boolean;
   /** True if no process has a valid lease. */
   readonly isFree: boolean;
-}
-
-export interface EndpointRow {
-  readonly id: number;
-  readonly account: number;
-  readonly url: string;
-  readonly types: readonly EventType[];
-  readonly sealedSecret: string;
-  readonly previous: readonly PreviousSecret[];
-  readonly createdAt: Instant;
-  readonly position: EventPosition | null;
-  readonly revision: number;
 }
 
 /**
@@ -114,25 +99,14 @@ export class Leases {
   }
 
   /** @returns null if the endpoint is no longer leased to this process */
-  async read(id: number): Promise<EndpointRow | null> {
+  async read(id: number): Promise<Selectable<AccountTables['webhook_endpoints']> | null> {
     const row = await this.#database.queries
       .selectFrom('webhook_endpoints')
       .selectAll()
       .where('endpoint_id', '=', id)
       .where('leased_by', '=', this.#process)
       .executeTakeFirst();
-    if (row === undefined) return null;
-    return {
-      id,
-      account: row.account,
-      url: row.url,
-      types: typesOf(row.types),
-      sealedSecret: row.secret,
-      previous: previousSecretsIn(row.previous_secrets),
-      createdAt: row.created_at,
-      position: row.position,
-      revision: row.revision,
-    };
+    return row ?? null;
   }
 
   get #end() {

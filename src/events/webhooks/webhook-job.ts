@@ -3,15 +3,17 @@
 
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
+import type { Selectable } from 'kysely';
 import { IntervalJob } from '../../batching/interval-job.ts';
 import type { Instant } from '../../ledger/instant.ts';
-import type { AccountDatabase } from '../../store/account-database.ts';
+import type { AccountDatabase, AccountTables } from '../../store/account-database.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import type { AddressRules } from './addresses.ts';
 import { DeliveryQueue } from './delivery-queue.ts';
 import { DeliveryStore, type EndpointChanges } from './delivery-store.ts';
 import { EndpointSender, type LeasedEndpoint, type SenderOptions } from './endpoint-sender.ts';
-import { type EndpointRow, Leases, type LeaseTerms, type SeenEndpoint } from './leases.ts';
+import { previousSecretsIn, typesOf } from './endpoints.ts';
+import { Leases, type LeaseTerms, type SeenEndpoint } from './leases.ts';
 import { type SendRequest, WebhookRequests } from './request.ts';
 import { retryDelayMs } from './retry-schedule.ts';
 import { type SecretBox, UnusableSecret } from './secrets.ts';
@@ -219,7 +221,7 @@ export class WebhookJob {
       this.#logPause({ endpointId: id, pausedBecause: UNDECRYPTED });
       return;
     }
-    const queue = new DeliveryQueue(row.position ?? (await this.#options.events.positionBefore(row.createdAt)));
+    const queue = new DeliveryQueue(row.position ?? (await this.#options.events.positionBefore(row.created_at)));
     for (const event of await this.#store.pending(id)) queue.addStored(event);
     const start = { storedPosition: row.position, lastDeliveredAt: await this.#store.lastDeliveredAt(id) };
     const sender = new EndpointSender(endpoint, queue, start, () => this.#isLeased(id), {
@@ -238,16 +240,16 @@ export class WebhookJob {
   }
 
   /** @returns null if the current secret cannot be decrypted */
-  #decrypted({ sealedSecret, previous, ...row }: EndpointRow): LeasedEndpoint | null {
-    const { id, account, url, types, revision } = row;
-    const secret = this.#opened(sealedSecret);
+  #decrypted(row: Selectable<AccountTables['webhook_endpoints']>): LeasedEndpoint | null {
+    const { endpoint_id: id, account, url, types, revision } = row;
+    const secret = this.#opened(row.secret);
     if (secret === null) return null;
     // A user may have rotated a secret because it cannot be decrypted.
-    const previousSecrets = previous.flatMap(({ sealed, expiresAt }) => {
+    const previousSecrets = previousSecretsIn(row.previous_secrets).flatMap(({ sealed, expiresAt }) => {
       const opened = this.#opened(sealed);
       return opened === null ? [] : [{ secret: opened, expiresAt }];
     });
-    return { id, account, url, types, revision, secret, previousSecrets };
+    return { id, account, url, types: typesOf(types), revision, secret, previousSecrets };
   }
 
   #opened(sealed: string): string | null {
