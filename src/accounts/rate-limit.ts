@@ -19,10 +19,7 @@ export interface BucketState {
   readonly resetSeconds: number;
 }
 
-/**
- * Maximum number of buckets after a sweep. A sweep drops all full buckets. If more than this number remain, the sweep
- * also drops the oldest ones. A key whose bucket was dropped starts again with a full bucket.
- */
+/** Beyond this number, the bucket that was used least recently is dropped: its key starts again with a full bucket. */
 export const LIMITED_KEYS_MAX = 10_000;
 
 /** Tolerance for rounding errors when fractional milliseconds are added. */
@@ -32,9 +29,8 @@ export class RateLimit {
   readonly settings: RateLimitSettings;
   readonly #intervalMs: number;
   readonly #burstMs: number;
-  /** For each key, the time at which its bucket will be full. */
+  /** For each key, the time at which its bucket will be full. The key that was used least recently comes first. */
   readonly #fullAt = new Map<number, number>();
-  #sweepAt = 1_000;
 
   constructor(settings: RateLimitSettings) {
     const { perSecond, burst } = settings;
@@ -42,10 +38,6 @@ export class RateLimit {
     this.settings = settings;
     this.#intervalMs = 1_000 / perSecond;
     this.#burstMs = burst * this.#intervalMs;
-  }
-
-  get size(): number {
-    return this.#fullAt.size;
   }
 
   /**
@@ -58,22 +50,16 @@ export class RateLimit {
     const owedMs = Math.max(0, (this.#fullAt.get(key) ?? 0) - now);
     const isAllowed = owedMs + this.#intervalMs <= this.#burstMs + ROUNDING_MS;
     const afterMs = isAllowed ? owedMs + this.#intervalMs : owedMs;
-    if (isAllowed) this.#store(key, now + afterMs, now);
+    if (isAllowed) this.#store(key, now + afterMs);
     const remaining = Math.max(0, Math.floor((this.#burstMs - afterMs + ROUNDING_MS) / this.#intervalMs));
     const waitMs = remaining > 0 ? afterMs : afterMs + this.#intervalMs - this.#burstMs;
     const resetSeconds = Math.max(1, Math.ceil((waitMs - ROUNDING_MS) / 1_000));
     return { retryAfterSeconds: isAllowed ? null : resetSeconds, remaining, resetSeconds };
   }
 
-  #store(key: number, fullAt: number, now: number): void {
+  #store(key: number, fullAt: number): void {
+    this.#fullAt.delete(key);
     this.#fullAt.set(key, fullAt);
-    if (this.#fullAt.size < this.#sweepAt) return;
-    for (const [known, at] of this.#fullAt) if (at <= now) this.#fullAt.delete(known);
-    for (const oldest of this.#fullAt.keys()) {
-      if (this.#fullAt.size <= LIMITED_KEYS_MAX) break;
-      this.#fullAt.delete(oldest);
-    }
-    // Sweep again only after many keys have been added, so that the amortized cost per request is constant.
-    this.#sweepAt = Math.min(Math.max(1_000, 2 * this.#fullAt.size), LIMITED_KEYS_MAX + 1_000);
+    if (this.#fullAt.size > LIMITED_KEYS_MAX) this.#fullAt.delete(this.#fullAt.keys().next().value as number);
   }
 }

@@ -27,24 +27,11 @@ export function sendJson(reply: FastifyReply, document: string | Readable): void
 
 /** @param pieces the pieces of a complete document */
 export function sendPieces(unsent: FairShare, reply: FastifyReply, pieces: readonly string[]): void {
-  const bytes = bytesOf(pieces);
+  const bytes = pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
   if (bytes < LARGE_ANSWER_BYTES) sendJson(reply, pieces.join(''));
   else if (hold(unsent, bytes, reply))
     sendJson(reply.header('content-length', bytes), Readable.from(pieces, { objectMode: false }));
   else sendProblem(reply, 'Overloaded');
-}
-
-/** UTF-8 takes at most three bytes per UTF-16 code unit. */
-const UNIT_BYTES_MAX = 3;
-
-/**
- * Returns the length of the document in UTF-8 bytes. If the document is certainly smaller than `LARGE_ANSWER_BYTES`,
- * returns the number of UTF-16 code units instead, because the exact number of bytes does not matter.
- */
-function bytesOf(pieces: readonly string[]): number {
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
-  if (length * UNIT_BYTES_MAX < LARGE_ANSWER_BYTES) return length;
-  return pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
 }
 
 /** The request counts as in flight until the whole document is sent. */
@@ -102,19 +89,17 @@ export function cycleObject(endUserId: string, cycle: Cycle): CycleObject {
 type PlanMembers = Pick<CycleObject, 'validity_months' | 'rollover_max' | 'next_cycle'>;
 
 function planMembers({ plan, next, end }: Cycle): PlanMembers {
-  const { validityMonths, rolloverMax } = plan;
-  return {
-    ...(validityMonths === null ? {} : { validity_months: validityMonths }),
-    ...(rolloverMax === 0 ? {} : { rollover_max: rolloverMax }),
-    ...(next === null ? {} : { next_cycle: nextCycle(next.plan, end) }),
-  };
+  return { ...termMembers(plan), ...(next === null ? {} : { next_cycle: nextCycle(next.plan, end) }) };
 }
 
-function nextCycle({ amount, validityDays, validityMonths, rolloverMax }: Plan, startsAt: Instant) {
+function nextCycle(plan: Plan, startsAt: Instant) {
+  const { amount, validityDays } = plan;
+  const days = validityDays === null ? {} : { validity_days: validityDays };
+  return { starts_at: timestamp(startsAt), amount, ...days, ...termMembers(plan) };
+}
+
+function termMembers({ validityMonths, rolloverMax }: Plan) {
   return {
-    starts_at: timestamp(startsAt),
-    amount,
-    ...(validityDays === null ? {} : { validity_days: validityDays }),
     ...(validityMonths === null ? {} : { validity_months: validityMonths }),
     ...(rolloverMax === 0 ? {} : { rollover_max: rolloverMax }),
   };
