@@ -84,6 +84,13 @@ export const PERMISSIONS = {
 type Permissions = typeof PERMISSIONS;
 export type RouteName = keyof Permissions;
 
+/** A request of a signed-in user. */
+export interface ViewerRequest {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly viewer: Viewer;
+}
+
 /** Handlers of `anyone` routes get no viewer, because looking up the viewer would cost a query. */
 export type Handler<Name extends RouteName> = (
   request: FastifyRequest,

@@ -115,6 +115,14 @@ function headingOf(heading: string): string {
   return heading.endsWith(zone) ? html`${heading.slice(0, -zone.length)}!${UTC_MARK}` : html`${heading}`;
 }
 
+/** @property trusted the value as trusted HTML; a fact with an empty value is left out */
+export type Fact = readonly [name: string, trusted: string];
+
+export function factList(facts: readonly Fact[]): string {
+  const shown = facts.filter(([, text]) => text !== '').map(([name, text]) => html`<dt>${name}</dt><dd>!${text}</dd>`);
+  return html`<dl class="facts">!${shown}</dl>`;
+}
+
 export interface PagerLink {
   readonly label: string;
   /** If null, the link is left out. */

@@ -8,7 +8,7 @@ import type { ConsoleContext } from '../console-context.ts';
 import type { Viewer } from '../layout.ts';
 import { apiKeysPage, type KeyView, keyCreatedPage, revokeKeyPage } from '../pages/api-keys.ts';
 import type { FormState } from '../pages/form-field.ts';
-import type { On } from '../permissions.ts';
+import type { On, ViewerRequest } from '../permissions.ts';
 import { formField, formHash, noticeOf, pathField, redirectTo, sendError, sendPage } from '../request-reply.ts';
 import { actorNames, actorOf } from './actor-names.ts';
 import { readLine } from './form-input.ts';
@@ -74,13 +74,7 @@ function activeFirst(a: KeyView, b: KeyView): number {
   return Number(a.revokedAt !== null) - Number(b.revokedAt !== null) || b.createdAt - a.createdAt || b.id - a.id;
 }
 
-interface KeyRequest {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-  readonly viewer: Viewer;
-}
-
-async function createKey(context: ConsoleContext, { request, reply, viewer }: KeyRequest): Promise<FastifyReply> {
+async function createKey(context: ConsoleContext, { request, reply, viewer }: ViewerRequest): Promise<FastifyReply> {
   const values = { name: formField(request, 'name'), scope: formField(request, 'scope') };
   const { name, scope, errors } = readKeyForm(values);
   if (name === null || scope === undefined)

@@ -14,40 +14,30 @@ export type FieldReading<Value> =
 const GROUPED = /^\d{1,3}(?:[\s,._'’]\d{3})+$/;
 
 export function readAmount(text: string): FieldReading<Amount> {
-  const entered = text.trim();
-  if (entered === '') return refused('Enter an amount.');
-  const error = numberError(entered, 'Enter a whole number, such as 100.');
-  if (error !== null) return refused(error);
+  if (text.trim() === '') return refused('Enter an amount.');
+  const reading = readNumber(text, 'Enter a whole number, such as 100.', 'Enter at least 1.');
   // JavaScript rounds very large numbers, but the rounded number still exceeds the maximum.
-  const amount = Number(entered);
-  if (amount === 0) return refused('Enter at least 1.');
-  return amount > AMOUNT_MAX ? refused(`Enter at most ${numberText(AMOUNT_MAX)}.`) : accepted(amount);
+  const isTooLarge = reading.value !== null && reading.value > AMOUNT_MAX;
+  return isTooLarge ? refused(`Enter at most ${numberText(AMOUNT_MAX)}.`) : reading;
 }
 
 export function readDays(text: string): FieldReading<number> {
-  const entered = text.trim();
-  const error = numberError(entered, 'Enter a whole number of days, such as 31.');
-  if (error !== null) return refused(error);
-  const days = Number(entered);
+  const reading = readNumber(text, 'Enter a whole number of days, such as 31.', 'Enter at least 1 day.');
   // A cycle with the maximum validity ends at the last instant of the ledger, so a longer validity has the same effect.
-  return days === 0 ? refused('Enter at least 1 day.') : accepted(Math.min(days, VALIDITY_DAYS_MAX));
+  return reading.value === null ? reading : accepted(Math.min(reading.value, VALIDITY_DAYS_MAX));
 }
 
 export function readValidityMonths(text: string): FieldReading<number> {
-  const entered = text.trim();
-  const error = numberError(entered, 'Enter a whole number of months, such as 1.');
-  if (error !== null) return refused(error);
-  const months = Number(entered);
-  if (months === 0) return refused('Enter at least 1 month.');
-  return months > VALIDITY_MONTHS_MAX ? refused(`Enter at most ${VALIDITY_MONTHS_MAX} months.`) : accepted(months);
+  const reading = readNumber(text, 'Enter a whole number of months, such as 1.', 'Enter at least 1 month.');
+  const isTooLarge = reading.value !== null && reading.value > VALIDITY_MONTHS_MAX;
+  return isTooLarge ? refused(`Enter at most ${VALIDITY_MONTHS_MAX} months.`) : reading;
 }
 
 /** @param unit `months`; any other text means days */
 export function readValidity(text: string, unit: string): FieldReading<Validity> {
   const isMonths = unit === 'months';
-  const reading = isMonths ? readValidityMonths(text) : readDays(text);
-  if (reading.error !== null) return reading;
-  const { value } = reading;
+  const { value, error } = isMonths ? readValidityMonths(text) : readDays(text);
+  if (error !== null) return refused(error);
   return accepted(
     isMonths ? { validityDays: null, validityMonths: value } : { validityDays: value, validityMonths: null },
   );
@@ -79,12 +69,14 @@ export function readInstant(text: string): FieldReading<Instant> {
   return instant === null ? refused('Enter a date and a time, such as 2026-12-20 08:00.') : accepted(instant);
 }
 
-function numberError(entered: string, otherwise: string): string | null {
-  if (/^\d+$/.test(entered)) return null;
-  if (GROUPED.test(entered)) return `Enter digits only, without separators: ${entered.replaceAll(/\D/g, '')}.`;
-  if (/^\d+[.,]\d+$/.test(entered)) return 'Enter a whole number, without decimals.';
-  if (/^[-−]\s*\d+$/.test(entered)) return 'Enter the number without a sign.';
-  return otherwise;
+/** @returns a number of at least 1 */
+function readNumber(text: string, otherwise: string, zero: string): FieldReading<number> {
+  const entered = text.trim();
+  if (/^\d+$/.test(entered)) return Number(entered) === 0 ? refused(zero) : accepted(Number(entered));
+  if (GROUPED.test(entered)) return refused(`Enter digits only, without separators: ${entered.replaceAll(/\D/g, '')}.`);
+  if (/^\d+[.,]\d+$/.test(entered)) return refused('Enter a whole number, without decimals.');
+  if (/^[-−]\s*\d+$/.test(entered)) return refused('Enter the number without a sign.');
+  return refused(otherwise);
 }
 
 function accepted<Value>(value: Value): FieldReading<Value> {

@@ -5,7 +5,7 @@ import { type Cycle, renews, spendable } from '../../../ledger/cycle.ts';
 import { INSTANT_MAX, VALIDITY_DAYS_DEFAULT } from '../../../ledger/instant.ts';
 import { NOTE_LENGTH_MAX } from '../../../ledger/posting.ts';
 import { day, numberText } from '../../figures.ts';
-import { type Field, type FormState, field, formError, idempotencyKeyInput, selectField } from '../form-field.ts';
+import { type FormState, field, formError, idempotencyKeyInput, selectField } from '../form-field.ts';
 import { creditsEveryText } from './cycle-names.ts';
 
 export type Adjustment = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle';
@@ -16,45 +16,49 @@ export interface AdjustForms {
   readonly idempotencyKeys: Readonly<Record<Adjustment, string>>;
 }
 
+interface FieldContext {
+  readonly adjustment: Adjustment;
+  readonly activeCycle: Cycle | null;
+  readonly state: FormState | null;
+}
+
 interface AdjustForm {
   readonly summary: string;
   readonly explanation: string;
-  readonly fields: readonly FormField[];
+  readonly fields: readonly ((context: FieldContext) => string)[];
   readonly button: string;
 }
-
-type FormField = 'amount' | 'validity' | 'interval' | 'rollover_max' | 'on_active' | 'note';
 
 const FORMS: Readonly<Record<Adjustment | 'change-plan', AdjustForm>> = {
   add: {
     summary: 'Add credits',
     explanation: "Adds credits once. The credits expire when their validity ends, and don't renew.",
-    fields: ['amount', 'validity', 'note'],
+    fields: [amountField, validityField, noteField],
     button: 'Add',
   },
   subtract: {
     summary: 'Subtract credits',
     explanation: 'Subtracts the oldest credits first. If the balance is too low, nothing is subtracted.',
-    fields: ['amount', 'note'],
+    fields: [amountField, noteField],
     button: 'Subtract',
   },
   'start-cycle': {
     summary: 'Start a cycle',
     explanation:
       'Until you stop the cycle, it renews at the end of each period. Each period begins with the full amount.',
-    fields: ['amount', 'interval', 'rollover_max', 'note'],
+    fields: [amountField, intervalField, rolloverField, noteField],
     button: 'Start cycle',
   },
   'change-plan': {
     summary: 'Change the plan',
     explanation: 'The next page shows the effect on the balance. Nothing changes until you confirm.',
-    fields: ['amount', 'interval', 'rollover_max', 'on_active', 'note'],
+    fields: [amountField, intervalField, rolloverField, startField, noteField],
     button: 'Preview change',
   },
   'stop-cycle': {
     summary: 'Stop the cycle',
     explanation: "The cycle won't renew. Its remaining credits stay usable until the end of the period.",
-    fields: ['note'],
+    fields: [noteField],
     button: 'Stop cycle',
   },
 };
@@ -89,12 +93,11 @@ function adjustForm(adjustment: Adjustment, { endUser, activeCycle, forms }: For
   const isChange = adjustment === 'start-cycle' && changesPlan(activeCycle, state);
   const { summary, explanation, fields, button } = FORMS[isChange ? 'change-plan' : adjustment];
   const text = activeCycle === null ? explanation : explanationOf(isChange ? 'change-plan' : adjustment, activeCycle);
-  const shown = fields.map((one) => formField(one, { adjustment, activeCycle, state }));
   return html`<details class="action" name="adjust"!${state === null ? '' : ' open'}><summary>${summary}</summary>
 <form class="form" method="post" action="/console/end-users/${endUser}/${adjustment}" novalidate>
 !${formError(state)}
 <p class="muted small">!${text}</p>
-!${shown}
+!${fields.map((fieldOf) => fieldOf({ adjustment, activeCycle, state }))}
 !${idempotencyKeyInput(forms.idempotencyKeys[adjustment])}
 <button class="button!${adjustment === 'stop-cycle' ? ' danger' : ''}" type="submit">${button}</button>
 </form>
@@ -129,62 +132,42 @@ function remainingText(cycle: Cycle): string {
   return `remaining credits (${numberText(spendable(cycle))} of ${numberText(cycle.amount)})`;
 }
 
-interface FieldContext {
-  readonly adjustment: Adjustment;
-  readonly activeCycle: Cycle | null;
-  readonly state: FormState | null;
+function amountField({ adjustment, state }: FieldContext): string {
+  return field({ id: `${adjustment}-amount`, name: 'amount', label: 'Amount', isWholeNumber: true }, state);
 }
 
-function formField(name: FormField, context: FieldContext): string {
-  if (name === 'on_active') return startField(context);
-  return field(fieldOptions(name, context), context.state);
+function validityField(context: FieldContext): string {
+  return durationField('Valid for', VALIDITY_DAYS_DEFAULT, 'days', context);
 }
 
-function fieldOptions(name: Exclude<FormField, 'on_active'>, { adjustment, activeCycle }: FieldContext): Field {
-  const plan = activeCycle?.plan;
-  const withId = { id: `${adjustment}-${name === 'interval' ? 'validity' : name}`, name };
-  switch (name) {
-    case 'amount':
-      return { ...withId, label: 'Amount', isWholeNumber: true };
-    case 'validity':
-      return validity('Valid for', adjustment, { count: VALIDITY_DAYS_DEFAULT, unit: 'days' });
-    case 'interval': {
-      const count = plan?.validityMonths ?? plan?.validityDays ?? VALIDITY_DAYS_DEFAULT;
-      return validity('Renews every', adjustment, { count, unit: plan?.validityMonths ? 'months' : 'days' });
-    }
-    case 'rollover_max': {
-      const hint =
-        'The maximum number of unused credits to keep at each renewal. If this field is empty, all unused credits expire.';
-      const initial = plan && plan.rolloverMax > 0 ? String(plan.rolloverMax) : '';
-      return {
-        ...withId,
-        label: 'Maximum unused credits to roll over',
-        hint,
-        initial,
-        isOptional: true,
-        isWholeNumber: true,
-      };
-    }
-    case 'note':
-      return { ...withId, label: 'Note', isOptional: true, charactersMax: NOTE_LENGTH_MAX };
-  }
+function intervalField(context: FieldContext): string {
+  const { validityMonths, validityDays } = context.activeCycle?.plan ?? {};
+  const count = validityMonths ?? validityDays ?? VALIDITY_DAYS_DEFAULT;
+  return durationField('Renews every', count, validityMonths ? 'months' : 'days', context);
 }
 
-const UNITS = [
-  ['days', 'days'],
-  ['months', 'months'],
-] as const;
-
-function validity(label: string, adjustment: Adjustment, initial: { count: number; unit: 'days' | 'months' }): Field {
-  const unit = {
-    id: `${adjustment}-unit`,
-    name: 'unit',
-    label: `${label}: unit`,
-    choices: UNITS,
-    initial: initial.unit,
-  };
+function durationField(
+  label: string,
+  count: number,
+  initialUnit: 'days' | 'months',
+  { adjustment, state }: FieldContext,
+): string {
+  const choices = (['days', 'months'] as const).map((unit) => [unit, unit] as const);
+  const unit = { id: `${adjustment}-unit`, name: 'unit', label: `${label}: unit`, choices, initial: initialUnit };
   const id = `${adjustment}-validity`;
-  return { id, name: 'validity', label, initial: String(initial.count), isWholeNumber: true, unit };
+  return field({ id, name: 'validity', label, initial: String(count), isWholeNumber: true, unit }, state);
+}
+
+function rolloverField({ adjustment, activeCycle, state }: FieldContext): string {
+  const { rolloverMax = 0 } = activeCycle?.plan ?? {};
+  const named = {
+    id: `${adjustment}-rollover_max`,
+    name: 'rollover_max',
+    label: 'Maximum unused credits to roll over',
+    hint: 'The maximum number of unused credits to keep at each renewal. If this field is empty, all unused credits expire.',
+  };
+  const initial = rolloverMax > 0 ? String(rolloverMax) : '';
+  return field({ ...named, initial, isOptional: true, isWholeNumber: true }, state);
 }
 
 function startField({ adjustment, activeCycle, state }: FieldContext): string {
@@ -193,16 +176,9 @@ function startField({ adjustment, activeCycle, state }: FieldContext): string {
     ['replace', 'Now'],
   ] as const;
   const canWait = activeCycle === null || renews(activeCycle);
-  return selectField(
-    {
-      id: `${adjustment}-on_active`,
-      name: 'on_active',
-      label: 'Starts',
-      choices: canWait ? choices : choices.slice(1),
-      ...(activeCycle === null ? {} : { hint: startHint(activeCycle) }),
-    },
-    state,
-  );
+  const hint = activeCycle === null ? {} : { hint: startHint(activeCycle) };
+  const named = { id: `${adjustment}-on_active`, name: 'on_active', label: 'Starts', ...hint };
+  return selectField({ ...named, choices: canWait ? choices : choices.slice(1) }, state);
 }
 
 /** Returns trusted HTML. */
@@ -210,4 +186,9 @@ function startHint(cycle: Cycle): string {
   const left = `the ${remainingText(cycle)} stay usable`;
   if (!renews(cycle)) return `The new plan replaces the current cycle; ${left}.`;
   return html`The current period ends on !${day(cycle.end)}. If the new plan starts now, ${left} until that date.`;
+}
+
+function noteField({ adjustment, state }: FieldContext): string {
+  const named = { id: `${adjustment}-note`, name: 'note', label: 'Note' };
+  return field({ ...named, isOptional: true, charactersMax: NOTE_LENGTH_MAX }, state);
 }

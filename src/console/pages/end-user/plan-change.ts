@@ -10,6 +10,7 @@ import type { Preview } from '../../../ledger/preview.ts';
 import { creditsText, endTime, momentUtc } from '../../figures.ts';
 import { type Page, page } from '../../layout.ts';
 import { type FormState, idempotencyKeyInput } from '../form-field.ts';
+import { type Fact, factList } from '../lists.ts';
 import { creditsEveryText, planSummaryText } from './cycle-names.ts';
 import { endUserPath } from './end-user-paths.ts';
 
@@ -49,7 +50,6 @@ export interface PlanChangeView {
 
 export function planChangePage(view: PlanChangeView, viewer: Page['viewer']): string {
   const { endUser, values, idempotencyKey } = view;
-  const facts = factsOf(view).map(([name, text]) => html`<dt>${name}</dt><dd>!${text}</dd>`);
   const inputs = Object.entries(values)
     .filter(([, value]) => value !== '')
     .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
@@ -58,7 +58,7 @@ export function planChangePage(view: PlanChangeView, viewer: Page['viewer']): st
 <h1>${title}</h1>
 !${view.isChanged ? CHANGED : ''}
 <section class="card narrow">
-<dl class="facts">!${facts}</dl>
+!${factList(factsOf(view))}
 <form class="form" method="post" action="${endUserPath(endUser)}/start-cycle">
 !${inputs}
 <input type="hidden" name="${CONFIRMED}" value="${view.start}">
@@ -77,38 +77,30 @@ function isLater({ start }: PlanChangeView): boolean {
   return start !== STARTS_NOW;
 }
 
-function factsOf(view: PlanChangeView): readonly (readonly [name: string, trusted: string])[] {
+function factsOf(view: PlanChangeView): readonly Fact[] {
   const { activeCycle, plan, note, preview } = view;
-  const current = html`${activeCycle === null ? 'None: no cycle is active.' : planSummaryText(activeCycle.plan)}`;
-  const facts: (readonly [name: string, trusted: string])[] = [
-    ['Current plan', current],
-    ['New plan', html`${planSummaryText(plan)}`],
-    ['Starts', isLater(view) ? momentUtc(preview.startsAt) : 'Now'],
-    ['Balance after you confirm', html`${creditsText(preview.balance)}`],
-    ...(isLater(view) ? laterFacts(preview) : nowFacts(activeCycle)),
-  ];
-  if (activeCycle?.next)
-    facts.push(['Canceled', html`The scheduled change to ${creditsEveryText(activeCycle.next.plan)}`]);
-  if (note !== null) facts.push(['Note', html`<bdi>“${note}”</bdi>`]);
-  return facts;
-}
-
-function laterFacts({ balanceAtStart, expiring }: Preview): readonly (readonly [name: string, trusted: string])[] {
-  const facts = [
-    ['Balance when the plan starts', html`${creditsText(balanceAtStart)}, if nothing changes before then`] as const,
-  ];
-  if (expiring === 0) return facts;
+  const { startsAt, balance, balanceAtStart, expiring } = preview;
+  const later = isLater(view);
   return [
-    ...facts,
-    ['Expires when the plan starts', html`${creditsText(expiring)} of the current period, unless spent first`],
+    ['Current plan', html`${activeCycle === null ? 'None: no cycle is active.' : planSummaryText(activeCycle.plan)}`],
+    ['New plan', html`${planSummaryText(plan)}`],
+    ['Starts', later ? momentUtc(startsAt) : 'Now'],
+    ['Balance after you confirm', html`${creditsText(balance)}`],
+    ['Balance when the plan starts', later ? html`${creditsText(balanceAtStart)}, if nothing changes before then` : ''],
+    [
+      'Expires when the plan starts',
+      later && expiring > 0 ? html`${creditsText(expiring)} of the current period, unless spent first` : '',
+    ],
+    ['Current cycle', later || activeCycle === null ? '' : stopText(activeCycle)],
+    ['Canceled', activeCycle?.next ? html`The scheduled change to ${creditsEveryText(activeCycle.next.plan)}` : ''],
+    ['Note', note === null ? '' : html`<bdi>“${note}”</bdi>`],
   ];
 }
 
-function nowFacts(activeCycle: Cycle | null): readonly (readonly [name: string, trusted: string])[] {
-  if (activeCycle === null) return [];
-  const { end } = activeCycle;
-  const left = spendable(activeCycle);
+/** Returns trusted HTML. */
+function stopText(cycle: Cycle): string {
+  const left = spendable(cycle);
   const s = left === 1 ? 's' : '';
-  const future = end === INSTANT_MAX ? `never expire${s}` : html`stay${s} usable until !${endTime(end)}`;
-  return [['Current cycle', html`Stops. Its remaining ${creditsText(left)} !${future}.`]];
+  const future = cycle.end === INSTANT_MAX ? `never expire${s}` : html`stay${s} usable until !${endTime(cycle.end)}`;
+  return html`Stops. Its remaining ${creditsText(left)} !${future}.`;
 }

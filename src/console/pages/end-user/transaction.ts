@@ -9,7 +9,7 @@ import type { HistoryPage } from '../../../store/transaction-history.ts';
 import { durationText, endTime, moment, momentUtc, numberText, wrappableNumber } from '../../figures.ts';
 import { type Page, page } from '../../layout.ts';
 import { anyError, type FormState, field, formError, idempotencyKeyInput } from '../form-field.ts';
-import { type Activity, actorLabel, byCell, kindBadge, table } from '../lists.ts';
+import { type Activity, actorLabel, byCell, type Fact, factList, kindBadge, table } from '../lists.ts';
 import { planSummaryText } from './cycle-names.ts';
 import { endUserPath, transactionPath } from './end-user-paths.ts';
 import { type HistoryEntry, movedCredits, touchedCycles } from './history.ts';
@@ -48,7 +48,7 @@ function factsSection(view: TransactionView): string {
   const { endUser, now, transaction, terms, holdExpiresAt } = view;
   const { kind, createdAt, expiresAt, by, note, reference, refundable, scheduled } = transaction;
   const isOpen = holdExpiresAt !== null && holdExpiresAt > now;
-  const facts: (readonly [name: string, trusted: string])[] = [
+  const facts: readonly Fact[] = [
     ['Type', kindBadge(kind)],
     ['Amount', movedCredits(transaction)],
     ['Time', momentUtc(createdAt)],
@@ -63,9 +63,8 @@ function factsSection(view: TransactionView): string {
     [REFERENCE_NAMES[kind] ?? 'Hold', reference === null ? '' : transactionLink(endUser, reference)],
     ['Refundable', refundable === null ? '' : html`!${wrappableNumber(refundable)}`],
   ];
-  const shown = facts.filter(([, text]) => text !== '').map(([name, text]) => html`<dt>${name}</dt><dd>!${text}</dd>`);
   return html`<section class="card">
-<dl class="facts">!${shown}</dl>
+!${factList(facts)}
 </section>`;
 }
 

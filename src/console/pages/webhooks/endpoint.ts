@@ -8,7 +8,7 @@ import type { Instant } from '../../../ledger/instant.ts';
 import { moment, momentUtc, numberText } from '../../figures.ts';
 import { type Page, type PageContext, page } from '../../layout.ts';
 import { type FormState, field, formError, idempotencyKeyInput } from '../form-field.ts';
-import { type ActorView, actorLabel, pager, table } from '../lists.ts';
+import { type ActorView, actorLabel, type Fact, factList, pager, table } from '../lists.ts';
 import { resultBadge } from './delivery.ts';
 import { statusBadge } from './endpoints.ts';
 import { typesField, typesLabel } from './event-types.ts';
@@ -49,27 +49,22 @@ export function endpointPage(view: EndpointView, context: PageContext): string {
 function factsSection({ endpoint, summary }: EndpointView): string {
   const { id, url, types, paused, previousSecretUntil, createdAt, createdBy } = endpoint;
   const { pending, oldestPendingAt, lastDeliveredAt } = summary;
-  const facts: (readonly [name: string, trusted: string])[] = [
+  const earliest = oldestPendingAt === null ? '' : html`, earliest attempt !${momentUtc(oldestPendingAt)}`;
+  const previous = previousSecretUntil && html`Also signs requests until !${momentUtc(previousSecretUntil)}`;
+  const facts: readonly Fact[] = [
     ['URL', html`<span class="mono">${url}</span>`],
     ['Status', statusBadge(paused)],
     ['Paused', paused === null ? '' : html`!${momentUtc(paused.at)}. ${paused.because}`],
     ['Event types', typesLabel(types)],
-    [
-      'Pending events',
-      html`${numberText(pending)}!${oldestPendingAt === null ? '' : html`, earliest attempt !${momentUtc(oldestPendingAt)}`}`,
-    ],
+    ['Pending events', html`${numberText(pending)}!${earliest}`],
     ['Last delivered', lastDeliveredAt === null ? 'never' : momentUtc(lastDeliveredAt)],
-    [
-      'Previous secret',
-      previousSecretUntil === null ? '' : html`Also signs requests until !${momentUtc(previousSecretUntil)}`,
-    ],
+    ['Previous secret', previous || ''],
     ['Added', html`!${momentUtc(createdAt)} by !${actorLabel(createdBy)}`],
   ];
-  const shown = facts.filter(([, text]) => text !== '').map(([name, text]) => html`<dt>${name}</dt><dd>!${text}</dd>`);
   const path = endpointPath(id);
   const toggle = paused === null ? (['pause', 'Pause'] as const) : (['resume', 'Resume'] as const);
   return html`<section class="card">
-<dl class="facts">!${shown}</dl>
+!${factList(facts)}
 <div class="buttons"><form method="post" action="${path}/test"><button class="button secondary" type="submit">Send a test event</button></form>
 <form method="post" action="${path}/${toggle[0]}"><button class="button secondary" type="submit">${toggle[1]}</button></form>
 <a class="button secondary" href="${path}/rotate">Rotate secret</a>

@@ -15,14 +15,6 @@ export async function readBalanceOverTime(
   const { past, future } = chartInstants(now);
   const { states } = await ledger.statesAt(user, past);
   const present = balanceAt(state, now);
-  return {
-    past: [...(await balancePoints(past, states)), present],
-    future: [
-      present,
-      ...(await balancePoints(
-        future,
-        future.map(() => state),
-      )),
-    ],
-  };
+  const projected = await balancePoints(future, Array(future.length).fill(state));
+  return { past: [...(await balancePoints(past, states)), present], future: [present, ...projected] };
 }

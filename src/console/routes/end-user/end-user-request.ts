@@ -3,13 +3,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Viewer } from '../../layout.ts';
+import type { ViewerRequest } from '../../permissions.ts';
 import { pathField, sendError } from '../../request-reply.ts';
 import { normalizedUuid } from '../end-users.ts';
 
-export interface EndUserRequest {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-  readonly viewer: Viewer;
+export interface EndUserRequest extends ViewerRequest {
   readonly user: EndUserKey;
 }
 
@@ -17,13 +15,8 @@ export interface EndUserRequest {
 export function forEndUser(handle: (endUserRequest: EndUserRequest) => Promise<FastifyReply>) {
   return (request: FastifyRequest, reply: FastifyReply, viewer: Viewer) => {
     const endUser = normalizedUuid(pathField(request, 'endUser'));
-    if (endUser === null)
-      return sendError(
-        reply,
-        404,
-        { title: 'End user not found', detail: 'Check the UUID in the web address.' },
-        viewer,
-      );
+    const notFound = { title: 'End user not found', detail: 'Check the UUID in the web address.' };
+    if (endUser === null) return sendError(reply, 404, notFound, viewer);
     return handle({ request, reply, viewer, user: { account: viewer.account, endUser } });
   };
 }

@@ -130,12 +130,9 @@ function refundNotice(postings: readonly [Posting, ...Posting[]]): string {
 }
 
 function releaseNotice(postings: readonly Posting[]): string {
-  const returned = postings.filter(({ expiresAt, createdAt }) => expiresAt > createdAt);
-  const [all, back] = [postings, returned].map((those) => those.reduce((sum, { held }) => sum - held, 0)) as [
-    Amount,
-    Amount,
-  ];
-  return `Hold released: ${creditsText(back)} returned.${expiredText(all - back)}`;
+  const heldBy = (those: readonly Posting[]) => those.reduce((sum, { held }) => sum - held, 0);
+  const returned = heldBy(postings.filter(({ expiresAt, createdAt }) => expiresAt > createdAt));
+  return `Hold released: ${creditsText(returned)} returned.${expiredText(heldBy(postings) - returned)}`;
 }
 
 function expiredText(expired: Amount): string {

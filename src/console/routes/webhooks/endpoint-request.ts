@@ -5,12 +5,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Endpoint, type Endpoints, endpointIdIn } from '../../../events/webhooks/endpoints.ts';
 import type { ConsoleContext } from '../../console-context.ts';
 import type { Viewer } from '../../layout.ts';
+import type { ViewerRequest } from '../../permissions.ts';
 import { pathField, sendError } from '../../request-reply.ts';
 
-export interface EndpointRequest {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-  readonly viewer: Viewer;
+export interface EndpointRequest extends ViewerRequest {
   readonly endpoints: Endpoints;
   readonly endpoint: Endpoint;
 }

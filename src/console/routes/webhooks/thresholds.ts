@@ -1,12 +1,11 @@
 // Routes that let members set when the `balance.low` and `credits.expiring` events happen.
 
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { EXPIRING_DAYS_MAX, THRESHOLDS_MAX, type Threshold, thresholdOf } from '../../../store/event-log.ts';
 import type { ConsoleContext } from '../../console-context.ts';
-import type { Viewer } from '../../layout.ts';
 import { type ThresholdsView, thresholdsPage } from '../../pages/webhooks/thresholds.ts';
 import { THRESHOLDS_PATH } from '../../pages/webhooks/webhook-paths.ts';
-import type { On } from '../../permissions.ts';
+import type { On, ViewerRequest } from '../../permissions.ts';
 import { formField, noticeOf, redirectTo, sendPage } from '../../request-reply.ts';
 import { type FieldReading, readAmount, readDays } from '../form-input.ts';
 
@@ -75,15 +74,9 @@ function done(reply: FastifyReply, notice: keyof typeof NOTICES): FastifyReply {
   return redirectTo(reply, `${THRESHOLDS_PATH}?notice=${notice}`);
 }
 
-interface ThresholdsRequest extends Pick<ThresholdsView, 'refused'> {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-  readonly viewer: Viewer;
-}
-
 async function sendThresholds(
   context: ConsoleContext,
-  { request, reply, viewer, refused }: ThresholdsRequest,
+  { request, reply, viewer, refused }: ViewerRequest & Pick<ThresholdsView, 'refused'>,
 ): Promise<FastifyReply> {
   const { thresholds } = await context.webhooks();
   const [list, expiringDays] = await Promise.all([

@@ -2,7 +2,7 @@
 // to the form that created it. If the form is sent again, the response is a redirect.
 
 import { randomUUID } from 'node:crypto';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { InvalidEndpoint } from '../../../events/webhooks/endpoints.ts';
 import type { ConsoleContext } from '../../console-context.ts';
 import type { Viewer } from '../../layout.ts';
@@ -11,7 +11,7 @@ import { removeEndpointPage, rotateSecretPage } from '../../pages/webhooks/endpo
 import { endpointSecretPage, endpointsPage } from '../../pages/webhooks/endpoints.ts';
 import { TYPES_FIELD } from '../../pages/webhooks/event-types.ts';
 import { endpointPath, WEBHOOKS_PATH } from '../../pages/webhooks/webhook-paths.ts';
-import type { On } from '../../permissions.ts';
+import type { On, ViewerRequest } from '../../permissions.ts';
 import { formField, formHash, noticeOf, redirectTo, sendPage } from '../../request-reply.ts';
 import { actorOf } from '../actor-names.ts';
 import { endpointRoutes } from './endpoint.ts';
@@ -77,13 +77,7 @@ async function sendEndpoints(
   return sendPage(reply, endpointsPage(view, { viewer, notice }));
 }
 
-interface FormRequest {
-  readonly request: FastifyRequest;
-  readonly reply: FastifyReply;
-  readonly viewer: Viewer;
-}
-
-async function addEndpoint(context: ConsoleContext, { request, reply, viewer }: FormRequest): Promise<FastifyReply> {
+async function addEndpoint(context: ConsoleContext, { request, reply, viewer }: ViewerRequest): Promise<FastifyReply> {
   const { endpoints } = await context.webhooks();
   const url = formField(request, 'url').trim();
   const types = readTypes(request);
