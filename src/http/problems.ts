@@ -337,6 +337,11 @@ export function invalidFields(all: readonly FieldError[], errorCode: string | nu
   return new InvalidRequest('InvalidField', PROBLEMS.InvalidField.detail(errors), errors, errorCode);
 }
 
+/** @param path as in `FieldError` */
+export function invalidField(path: string, message: string): InvalidRequest {
+  return invalidFields([{ path, message }]);
+}
+
 /** JSON Pointer (RFC 6901) to a field of the body. */
 export function pointerTo(name: string): string {
   return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;

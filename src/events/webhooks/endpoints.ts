@@ -166,7 +166,6 @@ export class Endpoints {
       await updateOf(queries, id)
         .set({ types: types.join(',') })
         .execute();
-      return true;
     });
   }
 
@@ -206,7 +205,6 @@ export class Endpoints {
       await queries.deleteFrom('webhook_pending').where('endpoint_id', '=', id).execute();
       await queries.deleteFrom('webhook_deliveries').where('endpoint_id', '=', id).execute();
       await queries.deleteFrom('webhook_endpoints').where('endpoint_id', '=', id).execute();
-      return true;
     });
   }
 
@@ -217,7 +215,6 @@ export class Endpoints {
         .set({ paused_at: this.#now(), paused_because: PAUSED_BY_USER })
         .where('paused_at', 'is', null)
         .execute();
-      return true;
     });
   }
 
@@ -226,7 +223,6 @@ export class Endpoints {
     return this.#change(account, id, async (queries, revision) => {
       await updateOf(queries, id).set({ paused_at: null, paused_because: null }).execute();
       await restartPending(queries, id, revision, this.#now()).execute();
-      return true;
     });
   }
 
@@ -237,7 +233,6 @@ export class Endpoints {
       const timestamp = new Date(this.#now()).toISOString();
       const body = JSON.stringify({ id: eventId, type: TEST_TYPE, timestamp, data: { endpoint_id: id } });
       await addPending(queries, id, [{ eventId, type: TEST_TYPE, endUserId: '', body }], this.#now());
-      return true;
     });
   }
 
@@ -316,7 +311,6 @@ export class Endpoints {
       const some = events.slice(start, start + RESENT_PER_TRANSACTION);
       const isQueued = await this.#change(account, id, async (queries) => {
         await addPending(queries, id, some, this.#now());
-        return true;
       });
       if (!isQueued) return start;
       await setImmediate();
@@ -328,12 +322,12 @@ export class Endpoints {
    * Increases the revision of the endpoint, and then runs `work` in the same transaction. Increasing the revision locks
    * the row of the endpoint.
    *
-   * @returns the result of `work`; false if there is no such endpoint
+   * @returns false if there is no such endpoint, or if `work` returns false
    */
   #change(
     account: number | null,
     id: number,
-    work: (queries: AccountQueries, revision: number) => Promise<boolean>,
+    work: (queries: AccountQueries, revision: number) => Promise<boolean> | Promise<void>,
   ): Promise<boolean> {
     return this.#database.alone(async (queries) => {
       const row = await updateOf(queries, id)
@@ -341,7 +335,7 @@ export class Endpoints {
         .$if(account !== null, (query) => query.where('account', '=', account))
         .returning('revision')
         .executeTakeFirst();
-      return row !== undefined && work(queries, row.revision);
+      return row !== undefined && (await work(queries, row.revision)) !== false;
     });
   }
 }

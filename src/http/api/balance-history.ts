@@ -5,7 +5,7 @@ import { type Interval, POINTS_MAX, pointsBetween } from '../../ledger/history.t
 import { addMonths, DAY_MS, type Instant } from '../../ledger/instant.ts';
 import { balancePoints } from '../../store/balance-points.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';
-import { invalidFields } from '../problems.ts';
+import { invalidField } from '../problems.ts';
 import type { BalanceHistoryQuery } from './calls/balances.ts';
 import { balanceMembers, timestamp } from './replies.ts';
 import type { InTurn } from './transaction-list.ts';
@@ -22,12 +22,12 @@ export async function balanceHistory(
   const from = query.from === undefined ? defaultFrom(to, interval) : Date.parse(query.from);
   if (from > to) {
     const message = `must not be later than \`to\`${query.to === undefined ? ', which defaults to now' : ''}`;
-    throw invalidFields([{ path: '/from', message }]);
+    throw invalidField('/from', message);
   }
   const instants = pointsBetween(from, to, interval);
   if (instants === null) {
     const message = `gives more than ${POINTS_MAX} points between \`from\` and \`to\`; use a longer interval or a shorter range`;
-    throw invalidFields([{ path: '/interval', message }]);
+    throw invalidField('/interval', message);
   }
   const { states } = await inTurn(() => ledger.statesAt(user, instants));
   const points = (await balancePoints(instants, states)).map(

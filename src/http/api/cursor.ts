@@ -11,7 +11,7 @@ import { createHash } from 'node:crypto';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { type Instant, isInstant } from '../../ledger/instant.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
-import { type InvalidRequest, invalidFields } from '../problems.ts';
+import { type InvalidRequest, invalidField } from '../problems.ts';
 
 export interface PageCursor {
   readonly last: TransactionId;
@@ -59,7 +59,7 @@ export function readCursor(text: string, user: EndUserKey, filters = ''): PageCu
 export function invalidCursor(
   message = 'is not a `next_cursor` that was returned for the same end user, `kind` and `note`',
 ): InvalidRequest {
-  return invalidFields([{ path: '/cursor', message: `${message}; start again without a cursor` }]);
+  return invalidField('/cursor', `${message}; start again without a cursor`);
 }
 
 function checksumOf(bytes: Buffer, { account, endUser }: EndUserKey, filters: string): Buffer {

@@ -8,20 +8,20 @@
 
 import { hash } from 'node:crypto';
 import type { EventPosition } from '../../store/event-log.ts';
-import { type InvalidRequest, invalidFields } from '../problems.ts';
+import { type InvalidRequest, invalidField } from '../problems.ts';
 
 const VERSION = 1;
 const CHECKSUM_AT = 1;
 const POSITION_AT = 9;
 
 /** An account's events in an event log. */
-export interface EventList {
+export interface EventListKey {
   readonly account: number;
   /** See `EventLog.epoch`. */
   readonly epoch: string;
 }
 
-export function writeEventCursor(position: EventPosition, list: EventList): string {
+export function writeEventCursor(position: EventPosition, list: EventListKey): string {
   const head = Buffer.alloc(POSITION_AT);
   head[0] = VERSION;
   checksumOf(position, list).copy(head, CHECKSUM_AT);
@@ -29,7 +29,7 @@ export function writeEventCursor(position: EventPosition, list: EventList): stri
 }
 
 /** @throws InvalidRequest if `text` is not a cursor for this list */
-export function readEventCursor(text: string, list: EventList): EventPosition {
+export function readEventCursor(text: string, list: EventListKey): EventPosition {
   const bytes = Buffer.from(text, 'base64url');
   const position = bytes.toString('utf8', POSITION_AT);
   // The decoder skips invalid characters, so check that encoding the bytes again returns the same text.
@@ -38,12 +38,13 @@ export function readEventCursor(text: string, list: EventList): EventPosition {
 }
 
 export function invalidAfter(): InvalidRequest {
-  const message =
-    'is not a `next_cursor` that `/get-events` returned for this account; to read from the oldest event, omit `after`';
-  return invalidFields([{ path: '/after', message }]);
+  return invalidField(
+    '/after',
+    'is not a `next_cursor` that `/get-events` returned for this account; to read from the oldest event, omit `after`',
+  );
 }
 
-function checksumOf(position: EventPosition, { account, epoch }: EventList): Buffer {
+function checksumOf(position: EventPosition, { account, epoch }: EventListKey): Buffer {
   return hash('sha256', `events/${epoch}/${account}/${VERSION}/${position}`, 'buffer').subarray(
     0,
     POSITION_AT - CHECKSUM_AT,

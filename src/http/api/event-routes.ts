@@ -4,7 +4,6 @@
 import type { FastifyInstance } from 'fastify';
 import {
   EVENT_TYPES,
-  type EventLog,
   type EventPage,
   type EventPageRequest,
   type EventType,
@@ -14,18 +13,14 @@ import { InvalidCursor } from '../../store/store-fault.ts';
 import { admission } from '../admission/admit.ts';
 import { connectionOf } from '../admission/connections.ts';
 import { sendError } from '../problem-reply.ts';
-import { invalidFields } from '../problems.ts';
+import { invalidField } from '../problems.ts';
+import type { CallOptions } from './call-options.ts';
 import { EVENTS_LIMIT_DEFAULT, type EventListQuery, getEvents } from './calls/events.ts';
-import { type EventList, invalidAfter, readEventCursor, writeEventCursor } from './event-cursor.ts';
+import { type EventListKey, invalidAfter, readEventCursor, writeEventCursor } from './event-cursor.ts';
 import { fieldsReader } from './query-fields.ts';
-import type { ReadRoutesOptions } from './read-routes.ts';
 import { sendPieces } from './replies.ts';
 
-export interface EventRoutesOptions extends ReadRoutesOptions {
-  readonly events: EventLog;
-}
-
-export function eventRoutes(app: FastifyInstance, options: EventRoutesOptions): void {
+export function eventRoutes(app: FastifyInstance, options: CallOptions): void {
   const { events, pages, unsent } = options;
   const onRequest = admission(options, 'read');
   const preValidation = fieldsReader({ integers: ['limit'] });
@@ -45,7 +40,7 @@ export function eventRoutes(app: FastifyInstance, options: EventRoutesOptions): 
 }
 
 /** @throws InvalidRequest */
-function pageRequestOf({ after, types, limit }: EventListQuery, list: EventList): EventPageRequest {
+function pageRequestOf({ after, types, limit }: EventListQuery, list: EventListKey): EventPageRequest {
   return {
     after: after === undefined ? null : readEventCursor(after, list),
     types: types === undefined ? undefined : typesOf(types),
@@ -58,7 +53,7 @@ function typesOf(text: string): readonly EventType[] {
   const unknown = names.find((name) => !isEventType(name));
   if (unknown === undefined) return names as EventType[];
   const message = `must be event types, separated by commas; ${JSON.stringify(unknown)} is not one of ${EVENT_TYPES.join(', ')}`;
-  throw invalidFields([{ path: '/types', message }]);
+  throw invalidField('/types', message);
 }
 
 function isEventType(name: string): name is EventType {
@@ -68,7 +63,7 @@ function isEventType(name: string): name is EventType {
 /** The number of events in one piece of a response. A piece is about 30 kB long. */
 const EVENTS_A_PIECE = 100;
 
-function listPieces({ events, position, hasMore }: EventPage, list: EventList): readonly string[] {
+function listPieces({ events, position, hasMore }: EventPage, list: EventListKey): readonly string[] {
   const pieces = ['{"events":['];
   for (let from = 0; from < events.length; from += EVENTS_A_PIECE) {
     const bodies = events.slice(from, from + EVENTS_A_PIECE).map(eventBody);

@@ -1,25 +1,20 @@
 // The routes for holds.
 
 import type { FastifyInstance, FastifySchema } from 'fastify';
-import type { GroupCommit } from '../../batching/group-commit.ts';
 import type { Accepted, Capture, EndUserKey, Hold as HoldCommand, HoldResult, Release } from '../../ledger/command.ts';
 import { HOLD_SECONDS_DEFAULT, type Hold, heldBy } from '../../ledger/hold.ts';
 import { instantOf } from '../../ledger/transaction-id.ts';
 import type { LoadedEndUser } from '../../store/loaded-end-user.ts';
 import { admission, endUserOf } from '../admission/admit.ts';
 import { sendError } from '../problem-reply.ts';
+import type { CallOptions } from './call-options.ts';
 import type { EndUserQuery } from './calls/fields.ts';
 import * as holds from './calls/holds.ts';
 import { mergeBodyIntoQuery } from './query-fields.ts';
-import type { ReadRoutesOptions } from './read-routes.ts';
 import { sendPieces, timestamp } from './replies.ts';
 import { issuedBy, submit } from './submit.ts';
 
-export interface HoldRoutesOptions extends ReadRoutesOptions {
-  readonly commit: GroupCommit;
-}
-
-export function holdRoutes(app: FastifyInstance, options: HoldRoutesOptions): void {
+export function holdRoutes(app: FastifyInstance, options: CallOptions): void {
   const { commit, ledger, unsent } = options;
   const onWrite = admission(options, 'write');
   const write = (schema: FastifySchema) => ({ onRequest: onWrite, schema });

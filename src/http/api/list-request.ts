@@ -4,7 +4,7 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { isNote, type PostingKind } from '../../ledger/posting.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
-import { invalidFields } from '../problems.ts';
+import { invalidField } from '../problems.ts';
 import { PAGE_LIMIT_DEFAULT, type TransactionListQuery } from './calls/transactions.ts';
 import { invalidCursor, readCursor } from './cursor.ts';
 import { invalidNote } from './submit.ts';
@@ -39,7 +39,7 @@ export interface Recorded {
 export function listRequestOf(user: EndUserKey, query: TransactionListQuery): ListRequest {
   const [from, to] = [parsed(query.from), parsed(query.to)];
   if (from !== null && to !== null && from > to) {
-    throw invalidFields([{ path: '/from', message: 'must not be later than `to`' }]);
+    throw invalidField('/from', 'must not be later than `to`');
   }
   const { limit, cursor } = query;
   const recorded = recordedOf(query);

@@ -4,13 +4,13 @@ import type { FastifyInstance } from 'fastify';
 import { type Preview, previewOf } from '../../ledger/preview.ts';
 import { admission } from '../admission/admit.ts';
 import { sendError, sendProblem } from '../problem-reply.ts';
+import type { CallOptions } from './call-options.ts';
 import * as cycles from './calls/cycles.ts';
-import type { ReadRoutesOptions } from './read-routes.ts';
 import { cycleEntryText, sendPieces, timestamp } from './replies.ts';
 import { particularsOf } from './submit.ts';
 import { startCycleOf } from './write-routes.ts';
 
-export function previewRoute(app: FastifyInstance, options: ReadRoutesOptions): void {
+export function previewRoute(app: FastifyInstance, options: CallOptions): void {
   const { ledger, unsent } = options;
   app.post<{ Body: cycles.PreviewChangeRequest }>(
     '/preview-change',

@@ -3,7 +3,7 @@
 import type { preValidationHookHandler } from 'fastify';
 import { isInstant } from '../../ledger/instant.ts';
 import { instantIn, type Rounding, unclampedInstantIn } from '../../ledger/instant-text.ts';
-import { invalidFields, pointerTo } from '../problems.ts';
+import { invalidField, invalidFields, pointerTo } from '../problems.ts';
 
 /** The fields of a request before they are validated. */
 type Fields = Readonly<Record<string, unknown>>;
@@ -70,8 +70,7 @@ function mergedFields(query: Fields, body: unknown): Fields {
       repeated.map((name) => ({ path: pointerTo(name), message: 'occurs more than once in the query string' })),
     );
   if (body === undefined) return query;
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalidFields([{ path: '', message: 'must be a JSON object' }]);
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalidField('', 'must be a JSON object');
   const differing = Object.entries(body).filter(
     ([name, value]) => Object.hasOwn(query, name) && comparable(name, query[name]) !== comparable(name, value),
   );

@@ -3,18 +3,17 @@
 
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { FairShare } from '../../batching/fair-share.ts';
 import { activeBalance, cyclesAt } from '../../ledger/balance.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { heldAt } from '../../ledger/hold.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { EndUserState } from '../../ledger/state.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';
-import { type Admission, admission, endUserOf } from '../admission/admit.ts';
+import { admission, endUserOf } from '../admission/admit.ts';
 import { connectionOf } from '../admission/connections.ts';
-import type { PageQueue } from '../admission/page-queue.ts';
 import { sendError } from '../problem-reply.ts';
 import { balanceHistory } from './balance-history.ts';
+import type { CallOptions } from './call-options.ts';
 import * as balances from './calls/balances.ts';
 import * as transactions from './calls/transactions.ts';
 import { listRequestOf } from './list-request.ts';
@@ -22,13 +21,7 @@ import { fieldsReader } from './query-fields.ts';
 import { balancePieces, sendPieces, sendStream } from './replies.ts';
 import { type InTurn, transactionList } from './transaction-list.ts';
 
-export interface ReadRoutesOptions extends Admission {
-  readonly ledger: LedgerStore;
-  readonly pages: PageQueue;
-  readonly unsent: FairShare;
-}
-
-export function readRoutes(app: FastifyInstance, options: ReadRoutesOptions): void {
+export function readRoutes(app: FastifyInstance, options: CallOptions): void {
   const { ledger, pages, unsent } = options;
   const onRequest = admission(options, 'read');
   const inTurnOf = ({ account }: EndUserKey, request: FastifyRequest): InTurn => {

@@ -9,7 +9,7 @@ import { endUserOf } from '../admission/admit.ts';
 import { connectionOf } from '../admission/connections.ts';
 import { IDEMPOTENCY_KEY_MAX } from '../limits.ts';
 import { type Particulars, sendNotBegun, sendProblem } from '../problem-reply.ts';
-import { type InvalidRequest, invalidFields, refusalDetail } from '../problems.ts';
+import { type InvalidRequest, invalidField, refusalDetail } from '../problems.ts';
 import { cycleObject, sendJson } from './replies.ts';
 
 interface WriteBody {
@@ -30,8 +30,7 @@ function noteOf({ note = null }: WriteBody): Note | null {
 
 /** Returns the error for forbidden characters in a note or in the `note` filter. The schema limits the length. */
 export function invalidNote(): InvalidRequest {
-  const message = `must have 1 to ${NOTE_LENGTH_MAX} characters, without U+0000 or unpaired surrogates`;
-  return invalidFields([{ path: '/note', message }]);
+  return invalidField('/note', `must have 1 to ${NOTE_LENGTH_MAX} characters, without U+0000 or unpaired surrogates`);
 }
 
 /** Printable ASCII. In the IETF draft for this header, the key is in quotes. Scrip treats quotes as part of the key. */
@@ -60,7 +59,7 @@ function idempotencyOf(request: FastifyRequest): Idempotency | null {
 }
 
 function invalidKey(message: string): InvalidRequest {
-  return invalidFields([{ path: 'Idempotency-Key', message }]);
+  return invalidField('Idempotency-Key', message);
 }
 
 /** Cancels the command if the client disconnects before Scrip begins to process the command. */

@@ -2,20 +2,16 @@
 
 import type { FastifyInstance, FastifyReply, preValidationHookHandler } from 'fastify';
 import { INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
-import type { TestClock, TestClockMove } from '../../store/test-clock.ts';
-import { type Admission, admission } from '../admission/admit.ts';
+import type { TestClockMove } from '../../store/test-clock.ts';
+import { admission } from '../admission/admit.ts';
 import { sendError, sendProblem } from '../problem-reply.ts';
-import { invalidFields, NO_TEST_CLOCK } from '../problems.ts';
+import { invalidField, NO_TEST_CLOCK } from '../problems.ts';
+import type { CallOptions } from './call-options.ts';
 import * as calls from './calls/test-clock.ts';
 import { mergeBodyIntoQuery, readInstants } from './query-fields.ts';
 import { sendJson, timestamp } from './replies.ts';
 
-export interface TestClockRoutesOptions extends Admission {
-  /** Null or absent if there is no test clock. */
-  readonly testClock?: TestClock | null;
-}
-
-export function testClockRoutes(app: FastifyInstance, options: TestClockRoutesOptions): void {
+export function testClockRoutes(app: FastifyInstance, options: CallOptions): void {
   const { testClock = null } = options;
 
   app.get(
@@ -39,7 +35,7 @@ export function testClockRoutes(app: FastifyInstance, options: TestClockRoutesOp
       testClock
         .move(move)
         .then((now) => {
-          if (now === null) throw invalidFields([refusalOf(move)]);
+          if (now === null) throw refusalOf(move);
           sendNow(reply, now);
         })
         .catch((error) => sendError(reply, error));
@@ -62,15 +58,14 @@ const readInstant: preValidationHookHandler = (request, _reply, done) => {
 function moveOf({ advance_days: days, to }: calls.MoveTestClockRequest): TestClockMove {
   if (days !== undefined && to === undefined) return { days };
   if (to !== undefined && days === undefined) return { to: Date.parse(to) };
-  const message = 'must have either `advance_days` or `to`, but not both';
-  throw invalidFields([{ path: '', message }]);
+  throw invalidField('', 'must have either `advance_days` or `to`, but not both');
 }
 
 function refusalOf(move: TestClockMove) {
   const end = timestamp(INSTANT_MAX);
   return 'to' in move
-    ? { path: '/to', message: `must be at or after the current time of the clock, and before ${end}` }
-    : { path: '/advance_days', message: `must not move the clock to ${end} or later` };
+    ? invalidField('/to', `must be at or after the current time of the clock, and before ${end}`)
+    : invalidField('/advance_days', `must not move the clock to ${end} or later`);
 }
 
 function sendNow(reply: FastifyReply, now: Instant): void {

@@ -1,23 +1,19 @@
 // The routes for credits and cycles.
 
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
-import type { GroupCommit } from '../../batching/group-commit.ts';
 import type { Accepted, Refund, RefundResult, StartCycle, StopCycle } from '../../ledger/command.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
 import { VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from '../../ledger/instant.ts';
 import type { Validity } from '../../ledger/plan.ts';
-import { type Admission, admission } from '../admission/admit.ts';
-import { invalidFields } from '../problems.ts';
+import { admission } from '../admission/admit.ts';
+import { invalidField } from '../problems.ts';
+import type { CallOptions } from './call-options.ts';
 import * as credits from './calls/credits.ts';
 import * as cycles from './calls/cycles.ts';
 import { cycleObject, movedText } from './replies.ts';
 import { issuedBy, submit } from './submit.ts';
 
-export interface WriteRoutesOptions extends Admission {
-  readonly commit: GroupCommit;
-}
-
-export function writeRoutes(app: FastifyInstance, options: WriteRoutesOptions): void {
+export function writeRoutes(app: FastifyInstance, options: CallOptions): void {
   const { commit } = options;
   const onRequest = admission(options, 'write');
   const route = (schema: FastifySchema) => ({ onRequest, schema });
@@ -62,8 +58,7 @@ interface ValidityFields {
 function validityOf({ validity_days: days = null, validity_months: months = null }: ValidityFields): Validity {
   if (months === null) return { validityDays: validityDaysOf(days), validityMonths: null };
   if (days === null) return { validityDays: null, validityMonths: months };
-  const message = 'must not be sent together with validity_days; send only one of the two';
-  throw invalidFields([{ path: '/validity_months', message }]);
+  throw invalidField('/validity_months', 'must not be sent together with validity_days; send only one of the two');
 }
 
 function validityDaysOf(days: number | null | undefined): number {
