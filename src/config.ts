@@ -49,7 +49,7 @@ export interface Config {
   readonly console: ConsoleSettings;
 }
 
-export interface EventsSettings {
+interface EventsSettings {
   /** Events are stored for at least this long. */
   readonly retentionMs: number;
   /** Whether webhooks to private and loopback addresses are allowed. */
@@ -148,9 +148,7 @@ function consoleOf(environment: NodeJS.ProcessEnv): ConsoleSettings {
   };
 }
 
-/**
- * Requires HTTPS, except for a loopback address: with plain HTTP, others on the network could read session cookies.
- */
+/** Requires HTTPS, except for a loopback address: with plain HTTP, others on the network could read session cookies. */
 function publicUrlOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.host));

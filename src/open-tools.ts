@@ -9,11 +9,7 @@ import type { CopyDestination, CopySource } from './store/tools/ledger-copy.ts';
 import type { ImportTarget } from './store/tools/ledger-import.ts';
 import type { BackupReport, OperatorStores, ReportProgress, ToolsOptions } from './store/tools/ledger-tools.ts';
 
-/**
- * Opens a ledger for a `scrip` command. Servers can use the ledger at the same time.
- *
- * @throws CannotOpen
- */
+/** Opens a ledger for a `scrip` command. Servers can use the ledger at the same time. @throws CannotOpen */
 export async function openTools(database: Database, options: ToolsOptions = { create: true }): Promise<OperatorStores> {
   if (database.kind === 'file') {
     const { openSqliteTools } = await import('./store/sqlite/tools/ledger-tools.ts');
@@ -23,33 +19,21 @@ export async function openTools(database: Database, options: ToolsOptions = { cr
   return openPostgresTools(database, options);
 }
 
-/**
- * Creates the folder of a ledger file, unless the folder exists. Does nothing for PostgreSQL.
- *
- * @throws CannotOpen
- */
+/** Creates the folder of a ledger file, unless the folder exists. Does nothing for PostgreSQL. @throws CannotOpen */
 export async function makeLedgerFolder(database: Database): Promise<void> {
   if (database.kind !== 'file') return;
   const { makeFolder } = await import('./store/sqlite/file/ledger-file.ts');
   makeFolder(database.path);
 }
 
-/**
- * Copies a ledger into an empty one, or resumes an interrupted copy.
- *
- * @throws CopyStopped, CannotOpen
- */
+/** Copies a ledger into an empty one, or resumes an interrupted copy. @throws CopyStopped, CannotOpen */
 export async function copyDatabase(from: Database, to: Database, report: ReportProgress): Promise<CopyReport> {
   await using opened = new AsyncDisposableStack();
   const source = opened.adopt(await openSource(from), (ledger) => ledger.close());
   return await copyInto(source, to, report);
 }
 
-/**
- * Same as `copyDatabase`, but from a source that is already open.
- *
- * @throws CopyStopped, CannotOpen
- */
+/** Same as `copyDatabase`, but from a source that is already open. @throws CopyStopped, CannotOpen */
 export async function copyInto(source: CopySource, to: Database, report: ReportProgress): Promise<CopyReport> {
   await using opened = new AsyncDisposableStack();
   const open = async () => opened.adopt(await openDestination(to, source.hasTestClock), (ledger) => ledger.close());
@@ -94,11 +78,7 @@ export async function restoreDatabase(from: string, database: Database, report: 
   return restoreFile(from, database.path, report);
 }
 
-/**
- * Opens a ledger to import grants. Servers can use the ledger at the same time.
- *
- * @throws CannotOpen
- */
+/** Opens a ledger to import grants. Servers can use the ledger at the same time. @throws CannotOpen */
 export async function openImport(database: Database): Promise<ImportTarget> {
   if (database.kind === 'file') {
     const { openSqliteImport } = await import('./store/sqlite/tools/importing.ts');
@@ -108,11 +88,7 @@ export async function openImport(database: Database): Promise<ImportTarget> {
   return openPostgresImport(database);
 }
 
-/**
- * Opens a snapshot of all postings of an account.
- *
- * @throws CannotOpen
- */
+/** Opens a snapshot of all postings of an account. @throws CannotOpen */
 export async function openAccountPostings(database: Database, account: string): Promise<AccountPostings> {
   if (database.kind === 'file') {
     const { openSqliteAccount } = await import('./store/sqlite/tools/account-postings.ts');

@@ -37,7 +37,7 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-export interface ServiceOptions {
+interface ServiceOptions {
   /** Destination of log lines; standard error if absent. */
   readonly log?: DestinationStream;
   /** Returns the time in milliseconds since 1970, instead of the machine's clock; for tests, on SQLite only. */
@@ -198,7 +198,7 @@ async function startMetricsServer(
 ): Promise<Server | null> {
   if (metricsPort === null) return null;
   const { serveMetrics } = await import('./http/metrics/metrics-server.ts');
-  const server = await serveMetrics(metrics, { host, port: metricsPort });
+  const server = await serveMetrics(metrics, host, metricsPort);
   logger.info({ port: (server.address() as AddressInfo).port }, 'metrics server is listening');
   return server;
 }

@@ -10,7 +10,7 @@ export interface RateLimitSettings {
   readonly burst: number;
 }
 
-export interface BucketState {
+interface BucketState {
   /** Seconds until the next request is allowed; null if this request was allowed. */
   readonly retryAfterSeconds: number | null;
   /** How many more requests would be allowed now. */

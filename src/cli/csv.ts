@@ -36,10 +36,7 @@ export class CsvReader {
   #line = 1;
   #first = 1;
 
-  /**
-   * @returns the records that end in this chunk; empty lines are skipped
-   * @throws InvalidCsv
-   */
+  /** @returns the records that end in this chunk; empty lines are skipped @throws InvalidCsv */
   read(text: string): readonly CsvRecord[] {
     const records: CsvRecord[] = [];
     for (const character of text) {

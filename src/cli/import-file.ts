@@ -23,7 +23,7 @@ const VALUE_CHARACTERS_MAX = 40;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const KIB = 2 ** 10;
 
-export interface FileError {
+interface FileError {
   readonly line: number;
   readonly text: string;
 }
@@ -82,11 +82,7 @@ export class ImportFile {
     return { rows, sha256: hash.digest('hex'), errors, expired, hasInstants };
   }
 
-  /**
-   * Call this only if `check` found no errors.
-   *
-   * @throws ImportStopped if the file has changed since the check
-   */
+  /** Call this only if `check` found no errors. @throws ImportStopped if the file has changed since the check */
   async *rows(): AsyncGenerator<ImportRow> {
     const errors = new FileErrors();
     for await (const row of this.#read(errors, () => {})) {

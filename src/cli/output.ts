@@ -36,8 +36,8 @@ function writeSome(bytes: Uint8Array): number {
 }
 
 /** Formats a count with its noun: `1 posting`, `2 postings`. */
-export function counted(count: number, one: string, several = `${one}s`): string {
-  return `${count} ${count === 1 ? one : several}`;
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** Formats an instant in UTC, to the minute: `2026-11-20 08:00`. */

@@ -15,7 +15,7 @@ export function createOption(): Option {
 
 /** Runs `work` on the ledger, which must exist. */
 export async function withLedger(work: (ledger: OperatorStores) => Promise<void>): Promise<void> {
-  await withTools(databaseOf(process.env), { create: false }, work);
+  await withTools({ create: false }, work);
 }
 
 /** Runs `work` on the ledger, and creates the ledger if it does not exist. */
@@ -23,9 +23,8 @@ export async function withNewLedger(
   options: CreateOption,
   work: (ledger: OperatorStores) => Promise<void>,
 ): Promise<void> {
-  const database = databaseOf(process.env);
-  await prepareFolder(database, options);
-  await withTools(database, { create: true }, work);
+  await prepareFolder(databaseOf(process.env), options);
+  await withTools({ create: true }, work);
 }
 
 /**
@@ -37,12 +36,8 @@ export async function prepareFolder(database: Database, { create }: CreateOption
   if (create || isDefault) await makeLedgerFolder(database);
 }
 
-async function withTools(
-  database: Database,
-  options: { create: boolean },
-  work: (ledger: OperatorStores) => Promise<void>,
-): Promise<void> {
-  const ledger = await openTools(database, options);
+async function withTools(options: { create: boolean }, work: (ledger: OperatorStores) => Promise<void>): Promise<void> {
+  const ledger = await openTools(databaseOf(process.env), options);
   try {
     await work(ledger);
   } finally {

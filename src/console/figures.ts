@@ -81,7 +81,7 @@ export function shortDayText(instant: Instant): string {
 }
 
 /** Formats an instant to the second: `20 Nov 2026, 08:00:03`. */
-export function momentText(instant: Instant): string {
+function momentText(instant: Instant): string {
   return `${dayText(instant)}, ${new Date(instant).toISOString().slice(11, 19)}`;
 }
 

@@ -82,7 +82,7 @@ export const PERMISSIONS = {
 } as const satisfies Record<string, Access>;
 
 type Permissions = typeof PERMISSIONS;
-export type RouteName = keyof Permissions;
+type RouteName = keyof Permissions;
 
 /** A request of a signed-in user. */
 export interface ViewerRequest {
@@ -92,7 +92,7 @@ export interface ViewerRequest {
 }
 
 /** Handlers of `anyone` routes get no viewer, because looking up the viewer would cost a query. */
-export type Handler<Name extends RouteName> = (
+type Handler<Name extends RouteName> = (
   request: FastifyRequest,
   reply: FastifyReply,
   viewer: Permissions[Name] extends 'anyone' ? null : Viewer,

@@ -6,7 +6,7 @@ import type { Instant } from '../ledger/instant.ts';
 import type { AccountDatabase } from '../store/account-database.ts';
 import { EXPIRING_DAYS_MAX, THRESHOLDS_MAX, type Threshold, thresholdText } from '../store/event-log.ts';
 
-export interface ListedThreshold {
+interface ListedThreshold {
   readonly account: number;
   readonly accountName: string;
   /** The threshold as text that `thresholdOf` can parse. */

@@ -9,7 +9,7 @@ import { arrivalOf } from './request-id.ts';
 export const PROBLEM_TYPE = 'application/problem+json';
 
 /** The value of the `Retry-After` header in responses with status 503. */
-export const RETRY_AFTER_SECONDS = 1;
+const RETRY_AFTER_SECONDS = 1;
 
 /**
  * The status that nginx logs for a request whose client has disconnected. Only metrics and logs contain this status.

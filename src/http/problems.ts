@@ -6,7 +6,7 @@ import type { FaultCode } from '../store/store-fault.ts';
 import { BODY_BYTES_MAX, FIELD_ERRORS_MAX, HEADER_BYTES_MAX, HEADERS_MAX } from './limits.ts';
 
 /** Problems with the request itself, which Scrip detects before the request reaches the ledger. */
-export type RequestCode =
+type RequestCode =
   | 'BadRequest'
   | 'ExpectationFailed'
   | 'Forbidden'

@@ -53,7 +53,7 @@ export interface HttpServerOptions extends GivenOptions {
 }
 
 /** Pages outside the API, with their own routes, parsers and error handling. */
-export interface OtherPages {
+interface OtherPages {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
   /** A URL is passed to `addressFor` only if it begins with this prefix, for example `/console/`. */
   readonly prefix: string;

@@ -4,7 +4,7 @@
 
 import type { TraceContext } from './trace-context.ts';
 
-export type Attributes = Readonly<Record<string, string | number>>;
+type Attributes = Readonly<Record<string, string | number>>;
 
 export interface Span extends TraceContext {
   readonly parentSpanId: string | null;

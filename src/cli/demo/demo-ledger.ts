@@ -32,7 +32,7 @@ interface History {
   state: EndUserState;
 }
 
-export interface DemoOptions {
+interface DemoOptions {
   readonly seed: number;
   readonly until: Instant;
   readonly randomness: Uint8Array;

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-export interface AssetFile {
+interface AssetFile {
   readonly url: string;
   readonly contentType: string;
   readonly body: Buffer;

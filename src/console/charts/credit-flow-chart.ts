@@ -20,7 +20,7 @@ const LABELS: Readonly<Record<Flow, string>> = {
   expired: 'Expired',
 };
 
-export interface CreditFlow {
+interface CreditFlow {
   readonly title: string;
   readonly unit: 'day' | 'month';
   /** The totals of each day or month, oldest first. `day` is the start of the day or month. */

@@ -53,7 +53,7 @@ const LINEAR_RATIO_MAX = 500;
 /** A logarithmic scale ends at this multiple of the largest value; a linear scale ends at a round number. */
 const HEADROOM = 10;
 
-export interface CreditPlot {
+interface CreditPlot {
   readonly size: PlotSize;
   /** Returns the distance of an amount from the top of the drawing, in SVG units. */
   readonly y: (credits: number) => number;
@@ -61,7 +61,7 @@ export interface CreditPlot {
   readonly axis: string;
 }
 
-export interface Chart {
+interface Chart {
   readonly id: string;
   readonly title: string;
   readonly description: string;
@@ -85,7 +85,7 @@ export function chartFigure({ id, title, description, legend, table, draw }: Cha
 </figure>`;
 }
 
-export interface LegendEntry {
+interface LegendEntry {
   /** The CSS class of the bars or lines. */
   readonly mark: string;
   readonly label: string;

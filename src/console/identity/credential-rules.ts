@@ -21,7 +21,7 @@ const RUN_MIN = 3;
 /** Shorter words in the email address or account name are ignored, because many good passwords contain them. */
 const CONTEXT_WORD_CHARACTERS_MIN = 4;
 
-export interface PasswordContext {
+interface PasswordContext {
   readonly email: string;
   readonly accountName: string;
 }

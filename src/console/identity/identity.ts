@@ -24,7 +24,7 @@ export interface Identity {
   close(): Promise<void>;
 }
 
-export interface IdentityOptions {
+interface IdentityOptions {
   readonly database: AccountDatabase;
   readonly signUp: SignUpPolicy;
   /** Null if no mail server is configured. */

@@ -47,7 +47,7 @@ export type Registration =
   /** Sign-up is closed, or the invitation is not valid. */
   | { readonly result: 'refused' };
 
-export interface RegistrationOptions {
+interface RegistrationOptions {
   readonly database: AccountDatabase;
   readonly passwords: PasswordHasher;
   readonly mail: OutgoingMail;

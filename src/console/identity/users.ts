@@ -16,7 +16,7 @@ export interface Credentials {
   readonly password: string;
 }
 
-export interface UsersOptions {
+interface UsersOptions {
   readonly database: AccountDatabase;
   readonly passwords: PasswordHasher;
   readonly mail: OutgoingMail;

@@ -7,7 +7,7 @@ import { type Page, type PageContext, page, THEMES, type Theme } from '../layout
 import { type FormState, field, newPasswordField } from './form-field.ts';
 import { table } from './lists.ts';
 
-export type AccountForm = 'name' | 'password';
+type AccountForm = 'name' | 'password';
 
 export interface AccountView {
   /** Most recently used first. */

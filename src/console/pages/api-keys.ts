@@ -131,7 +131,7 @@ function statusOf({ id, revokedAt }: KeyView): string {
   return html`<a class="button secondary small" href="/console/api-keys/${id}/revoke" aria-describedby="key-${id}">Revoke</a>`;
 }
 
-export interface KeyCreatedView {
+interface KeyCreatedView {
   readonly name: string;
   readonly scope: Scope;
   readonly secret: string;

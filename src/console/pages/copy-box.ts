@@ -3,7 +3,7 @@
 
 import { html } from 'ghtml';
 
-export interface CopyBox {
+interface CopyBox {
   /** Unique on its page. */
   readonly id: string;
   /** Trusted HTML. */

@@ -66,7 +66,7 @@ export function signUpClosedPage(isWaiting: boolean): string {
   );
 }
 
-export interface JoinView extends Invitation {
+interface JoinView extends Invitation {
   readonly token: string;
   readonly state: FormState | null;
 }
@@ -116,7 +116,7 @@ export function forgotPasswordPage(state: FormState | null): string {
   );
 }
 
-export interface MailedLinkView {
+interface MailedLinkView {
   readonly token: string;
   /** The email address to which the link was sent. */
   readonly email: string;

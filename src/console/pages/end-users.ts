@@ -34,7 +34,7 @@ export interface EndUserFilter {
   readonly days: string;
 }
 
-export interface EndUsersView {
+interface EndUsersView {
   readonly filter: EndUserFilter;
   readonly counts: EndUserCounts;
   readonly error: string | null;

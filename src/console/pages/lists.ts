@@ -123,7 +123,7 @@ export function factList(facts: readonly Fact[]): string {
   return html`<dl class="facts">!${shown}</dl>`;
 }
 
-export interface PagerLink {
+interface PagerLink {
   readonly label: string;
   /** If null, the link is left out. */
   readonly path: string | null;

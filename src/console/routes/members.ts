@@ -53,18 +53,22 @@ export function memberRoutes(on: On, context: ConsoleContext): void {
 
   on('POST /console/members/:user/remove', async (request, reply, viewer) => {
     const { members } = await context.identity();
-    const change = await members.change(viewer.account, pathField(request, 'user'), null);
-    const ownPath = '/console/sign-in?notice=left';
-    return sendChange(context, request, reply, viewer, { change, notice: 'removed', ownPath });
+    const userId = pathField(request, 'user');
+    const change = await members.change(viewer.account, userId, null);
+    const path = userId === viewer.userId ? '/console/sign-in?notice=left' : `${PATH}?notice=removed`;
+    return sendChange(context, reply, viewer, { change, path });
   });
 
   on('POST /console/members/:user/role', async (request, reply, viewer) => {
     const role = roleOf(request);
     if (role === null) return sendMembers(context, reply, viewer, { error: ROLE_ERROR });
     const { members } = await context.identity();
-    const change = await members.change(viewer.account, pathField(request, 'user'), role);
-    const ownPath = role === 'owner' ? `${PATH}?notice=owner` : '/console/account?notice=role';
-    return sendChange(context, request, reply, viewer, { change, notice: role, ownPath });
+    const userId = pathField(request, 'user');
+    const change = await members.change(viewer.account, userId, role);
+    // Owners who have made themselves members can no longer see the members.
+    const isOwnDemotion = userId === viewer.userId && role === 'member';
+    const path = isOwnDemotion ? '/console/account?notice=role' : `${PATH}?notice=${role}`;
+    return sendChange(context, reply, viewer, { change, path });
   });
 }
 
@@ -73,22 +77,14 @@ function roleOf(request: FastifyRequest): Role | null {
   return ROLES.find((role) => role === text) ?? null;
 }
 
-interface ChangeReply {
-  readonly change: MemberChange;
-  readonly notice: keyof typeof NOTICES;
-  /** Where to go if owners have changed themselves: afterwards, they might not be allowed to see the members. */
-  readonly ownPath: string;
-}
-
+/** @param result `path` is where to go after the change */
 function sendChange(
   context: ConsoleContext,
-  request: FastifyRequest,
   reply: FastifyReply,
   viewer: Viewer,
-  { change, notice, ownPath }: ChangeReply,
+  { change, path }: { change: MemberChange; path: string },
 ): FastifyReply | Promise<FastifyReply> {
-  const isOwn = pathField(request, 'user') === viewer.userId;
-  if (change === 'done') return redirectTo(reply, isOwn ? ownPath : `${PATH}?notice=${notice}`);
+  if (change === 'done') return redirectTo(reply, path);
   if (change === 'not-found') return sendNotFound(reply, viewer);
   return sendMembers(context, reply, viewer, { error: LAST_OWNER_ERROR });
 }

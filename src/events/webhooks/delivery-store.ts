@@ -48,7 +48,7 @@ export interface EndpointChanges {
  * Maps each endpoint ID to the value of the `place` column for the first event in `passed`. The value is 0 if `passed`
  * is empty, and null if nothing was stored because the endpoint is no longer leased to this process.
  */
-export type StoredChanges = ReadonlyMap<number, number | null>;
+type StoredChanges = ReadonlyMap<number, number | null>;
 
 const PENDING_PER_READ = 500;
 const PLACES_PER_STATEMENT = 500;

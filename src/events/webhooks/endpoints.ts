@@ -38,7 +38,7 @@ export interface ListedEndpoint extends Endpoint {
   readonly accountName: string;
 }
 
-export interface NewEndpoint {
+interface NewEndpoint {
   readonly account: number;
   readonly url: string;
   readonly types: readonly EventType[];

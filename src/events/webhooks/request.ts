@@ -8,7 +8,7 @@ import ipaddr from 'ipaddr.js';
 import { type AddressRules, addressProblem, hostOf } from './addresses.ts';
 import { HostNames } from './host-names.ts';
 
-export interface WebhookRequest {
+interface WebhookRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;

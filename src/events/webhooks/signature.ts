@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 import { secretBytes } from './secrets.ts';
 
-export interface SignedContent {
+interface SignedContent {
   readonly id: string;
   /** Seconds since 1970. */
   readonly timestamp: number;

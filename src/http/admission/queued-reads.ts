@@ -10,7 +10,7 @@ const consoleOf = (account: number) => -account;
 
 type LedgerReads = Pick<LedgerStore, 'load' | 'history' | 'statesAt' | 'find' | 'due'>;
 
-export interface ConsoleReads {
+interface ConsoleReads {
   readonly console: ConsoleStore;
   readonly ledger: LedgerReads;
 }

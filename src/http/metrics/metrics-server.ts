@@ -4,13 +4,8 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { Registry } from 'prom-client';
 
-export interface MetricsAddress {
-  readonly host: string;
-  readonly port: number;
-}
-
 /** @throws the error from `listen`, for example if the address is in use */
-export async function serveMetrics(metrics: Registry, { host, port }: MetricsAddress): Promise<Server> {
+export async function serveMetrics(metrics: Registry, host: string, port: number): Promise<Server> {
   const server = createServer(async (request, response) => {
     const isMetrics = request.url?.split('?', 1)[0] === '/metrics';
     const isReadMethod = request.method === 'GET' || request.method === 'HEAD';

@@ -10,7 +10,7 @@ import { PROBLEMS, type ProblemCode } from '../problems.ts';
 
 export const PROBLEM_ROUTE = '/problems/:error';
 
-export interface OperatorRoutesOptions {
+interface OperatorRoutesOptions {
   readonly ledger: LedgerStore;
   readonly metrics: Registry;
   /** Whether a separate port serves the metrics. */

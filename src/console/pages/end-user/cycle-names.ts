@@ -48,7 +48,7 @@ function intervalText({ validityDays, validityMonths }: Validity): string {
 const LINE_CHARACTERS_MAX = 40;
 
 /** Returns a name such as `Added 100` or `Monthly cycle of 1,000, period 2`. */
-export function cycleNameText({ type, plan }: CycleTerms, period: number): string {
+function cycleNameText({ type, plan }: CycleTerms, period: number): string {
   const { amount } = plan;
   if (type === 'one-time') return `Added ${numberText(amount)}`;
   const rhythm = rhythmOf(plan);

@@ -9,7 +9,7 @@ import { durationText, moment, numberText, wrappableNumber } from '../../figures
 import { type ActorView, byCell, table } from '../lists.ts';
 import { transactionPath } from './end-user-paths.ts';
 
-export interface HoldView {
+interface HoldView {
   readonly id: TransactionId;
   readonly amount: Amount;
   readonly createdAt: Instant;

@@ -77,7 +77,7 @@ function newEndpointForm({ state, idempotencyKey }: EndpointsView): string {
 </section>`;
 }
 
-export interface EndpointSecretView {
+interface EndpointSecretView {
   readonly id: number;
   readonly url: string;
   readonly secret: string;

@@ -20,15 +20,15 @@ import {
   readValidity,
 } from '../form-input.ts';
 
-export type ChangeForm =
+type ChangeForm =
   | { readonly kind: Adjustment }
   | { readonly kind: TransactionAction; readonly transactionId: TransactionId };
 
-export interface Subject extends EndUserKey {
+interface Subject extends EndUserKey {
   readonly actor: Actor;
 }
 
-export interface SentForm {
+interface SentForm {
   readonly state: FormState;
   /** Null if the form has errors. */
   readonly command: WriteCommand | null;

@@ -29,7 +29,7 @@ import { readLine } from '../form-input.ts';
 
 const PAGE_TRANSACTIONS = 50;
 
-export interface ReadFilter {
+interface ReadFilter {
   readonly filter: HistoryFilter;
   /** Null if there are errors. */
   readonly wanted: StoreFilter | null;

@@ -46,13 +46,8 @@ const PARTICULARS: Readonly<
   ExpectationFailed: () => ({ detail: PROBLEMS.ExpectationFailed.detail('a-miracle') }),
 };
 
-export interface ProblemExample {
-  readonly summary: string;
-  readonly value: unknown;
-}
-
 /** @param component the name of the schema of the operation's success response, such as `Hold` */
-export function problemExample(code: ProblemCode, component: string): ProblemExample {
+export function problemExample(code: ProblemCode, component: string): { summary: string; value: unknown } {
   const particulars =
     code in PARTICULARS
       ? PARTICULARS[code as keyof typeof PARTICULARS](component)
