@@ -3,23 +3,15 @@
 
 import type { Cycle, ErrorName, Problem } from './generated.ts';
 
+/** The facts from which a `ScripError` is made. */
 export interface ErrorFacts {
-  /** The HTTP status; 0 if there was no response. */
   readonly status: number;
-  /** The name of the error. */
   readonly error: string;
   readonly title: string;
-  /** Describes this occurrence of the error. */
   readonly detail: string;
   readonly problem?: Problem;
-  /**
-   * Set for writes. If you call again with this key, the write is applied only once. After a refusal, use a new key:
-   * Scrip repeats the stored refusal.
-   */
   readonly idempotencyKey?: string;
-  /** Set if the call was a capture or a release. */
   readonly holdId?: string;
-  /** The delay from the `Retry-After` header. */
   readonly retryAfterMs?: number;
   readonly cause?: unknown;
 }

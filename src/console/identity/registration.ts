@@ -11,13 +11,11 @@
 import { randomUUID } from 'node:crypto';
 import type { Role, SignUpPolicy } from '../../accounts/membership.ts';
 import { DAY_MS } from '../../ledger/instant.ts';
-import type { AccountDatabase, AccountQueries, AccountTables } from '../../store/account-database.ts';
+import type { AccountQueries, AccountTables } from '../../store/account-database.ts';
 import { createAccount, firstAccount, hasMembers, renameAccount } from './accounts.ts';
 import { redeemInvitation, withdrawOwnerInvitations } from './members.ts';
-import type { OutgoingMail } from './outgoing-mail.ts';
-import type { PasswordHasher } from './password-hasher.ts';
 import { newToken, sha256Of } from './secret-token.ts';
-import { type Credentials, userByEmail } from './users.ts';
+import { type Credentials, type UsersOptions, userByEmail } from './users.ts';
 
 const PENDING_MS = DAY_MS;
 
@@ -47,12 +45,8 @@ export type Registration =
   /** Sign-up is closed, or the invitation is not valid. */
   | { readonly result: 'refused' };
 
-interface RegistrationOptions {
-  readonly database: AccountDatabase;
-  readonly passwords: PasswordHasher;
-  readonly mail: OutgoingMail;
+interface RegistrationOptions extends UsersOptions {
   readonly signUp: SignUpPolicy;
-  readonly now: () => number;
 }
 
 interface NewUser {

@@ -16,7 +16,7 @@ export interface Credentials {
   readonly password: string;
 }
 
-interface UsersOptions {
+export interface UsersOptions {
   readonly database: AccountDatabase;
   readonly passwords: PasswordHasher;
   readonly mail: OutgoingMail;

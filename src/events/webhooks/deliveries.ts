@@ -3,9 +3,10 @@
 import { randomBytes } from 'node:crypto';
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
 import type { AccountQueries } from '../../store/account-database.ts';
+import type { RequestResult } from './request.ts';
 
 /** An attempt to deliver an event. */
-export interface Delivery {
+export interface Delivery extends Omit<RequestResult, 'kind'> {
   readonly id: string;
   readonly eventId: string;
   readonly type: string;
@@ -14,13 +15,6 @@ export interface Delivery {
   /** 1 for the first attempt. */
   readonly attempt: number;
   readonly at: Instant;
-  readonly durationMs: number;
-  /** Null if there was no HTTP response. */
-  readonly status: number | null;
-  /** Why the attempt failed, as a sentence; null if the event was delivered. */
-  readonly error: string | null;
-  /** The beginning of the response body. */
-  readonly answer: string;
 }
 
 export const DELIVERIES_PER_ENDPOINT_MAX = 10_000;

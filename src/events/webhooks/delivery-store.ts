@@ -16,11 +16,8 @@ import type { QueuedEvent } from './delivery-queue.ts';
 import { addPending } from './pending.ts';
 
 /** The attempts of an event in `webhook_pending`: how many have failed, and when the next one is due. */
-export interface Retry {
+export interface Retry extends Pick<QueuedEvent, 'attempts' | 'firstAttemptAt' | 'nextAttemptAt'> {
   readonly place: number;
-  readonly attempts: number;
-  readonly firstAttemptAt: Instant | null;
-  readonly nextAttemptAt: Instant;
 }
 
 /** The changes for an endpoint that are not stored yet. */

@@ -11,20 +11,17 @@
 
 import { setImmediate } from 'node:timers/promises';
 import type { Instant } from '../../ledger/instant.ts';
-import { type EventLog, type EventPosition, type EventType, eventBody } from '../../store/event-log.ts';
+import { type EventLog, type EventPosition, eventBody } from '../../store/event-log.ts';
 import { type Delivery, newDeliveryId } from './deliveries.ts';
 import type { DeliveryQueue, QueuedEvent } from './delivery-queue.ts';
 import type { DeliveryStore, EndpointChanges } from './delivery-store.ts';
+import type { Endpoint } from './endpoints.ts';
 import type { RequestResult, SendRequest } from './request.ts';
 import type { SendingGate } from './sending-gate.ts';
 import { signatureHeaders } from './signature.ts';
 
 /** The fields of an endpoint that a sender uses. After a change to the endpoint, a new sender replaces the old one. */
-export interface LeasedEndpoint {
-  readonly id: number;
-  readonly account: number;
-  readonly url: string;
-  readonly types: readonly EventType[];
+export interface LeasedEndpoint extends Pick<Endpoint, 'id' | 'account' | 'url' | 'types'> {
   readonly secret: string;
   readonly previousSecrets: readonly { readonly secret: string; readonly expiresAt: Instant }[];
   readonly revision: number;

@@ -6,15 +6,11 @@ import { isNote, type PostingKind } from '../../ledger/posting.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { invalidField } from '../problems.ts';
 import { PAGE_LIMIT_DEFAULT, type TransactionListQuery } from './calls/transactions.ts';
-import { invalidCursor, readCursor } from './cursor.ts';
+import { invalidCursor, type PageCursor, readCursor } from './cursor.ts';
 import { invalidNote } from './submit.ts';
 
-export interface ListRequest {
+export interface ListRequest extends Pick<PageCursor, 'from' | 'to'> {
   readonly user: EndUserKey;
-  /** Inclusive lower bound; null if there is none. */
-  readonly from: Instant | null;
-  /** Exclusive upper bound; null if there is none. */
-  readonly to: Instant | null;
   /** Null for the whole list. */
   readonly page: PageAsked | null;
   /** Absent for a plain list, which has neither details nor filters. */

@@ -1,21 +1,14 @@
 // The open holds of an end user, with a link to release each hold.
 
 import { html } from 'ghtml';
-import type { Amount } from '../../../ledger/amount.ts';
 import type { Instant } from '../../../ledger/instant.ts';
-import type { Note } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { durationText, moment, numberText, wrappableNumber } from '../../figures.ts';
-import { type ActorView, byCell, table } from '../lists.ts';
+import { type Activity, byCell, table } from '../lists.ts';
 import { transactionPath } from './end-user-paths.ts';
 
-interface HoldView {
-  readonly id: TransactionId;
-  readonly amount: Amount;
-  readonly createdAt: Instant;
+interface HoldView extends Pick<Activity, 'id' | 'amount' | 'createdAt' | 'by' | 'note'> {
   readonly expiresAt: Instant;
-  readonly by: ActorView;
-  readonly note: Note | null;
 }
 
 export interface HoldsView {

@@ -3,8 +3,7 @@
 
 import { html } from 'ghtml';
 import type { Delivery } from '../../../events/webhooks/deliveries.ts';
-import type { Endpoint } from '../../../events/webhooks/endpoints.ts';
-import type { Instant } from '../../../ledger/instant.ts';
+import type { Endpoint, EndpointSummary } from '../../../events/webhooks/endpoints.ts';
 import { moment, momentUtc, numberText } from '../../figures.ts';
 import { type Page, type PageContext, page } from '../../layout.ts';
 import { type FormState, field, formError, idempotencyKeyInput } from '../form-field.ts';
@@ -16,11 +15,7 @@ import { deliveryPath, endpointPath, WEBHOOKS_PATH } from './webhook-paths.ts';
 
 export interface EndpointView {
   readonly endpoint: Omit<Endpoint, 'account' | 'createdBy'> & { readonly createdBy: ActorView };
-  readonly summary: {
-    readonly pending: number;
-    readonly oldestPendingAt: Instant | null;
-    readonly lastDeliveredAt: Instant | null;
-  };
+  readonly summary: EndpointSummary;
   /** Latest first. */
   readonly deliveries: readonly Delivery[];
   readonly isFirstPage: boolean;

@@ -2,8 +2,7 @@
 // secret appears only in the response to the form that created it.
 
 import { html } from 'ghtml';
-import type { Endpoint } from '../../../events/webhooks/endpoints.ts';
-import type { Instant } from '../../../ledger/instant.ts';
+import type { Endpoint, EndpointSummary } from '../../../events/webhooks/endpoints.ts';
 import { moment, momentUtc, numberText } from '../../figures.ts';
 import { type Page, type PageContext, page } from '../../layout.ts';
 import { copyBox } from '../copy-box.ts';
@@ -12,15 +11,12 @@ import { table } from '../lists.ts';
 import { typesField, typesLabel } from './event-types.ts';
 import { endpointPath, sectionTabs, WEBHOOKS_PATH } from './webhook-paths.ts';
 
-export interface ListedEndpoint extends Pick<Endpoint, 'id' | 'url' | 'types' | 'paused'> {
-  /** The number of pending events, such as events that wait for a retry. */
-  readonly pending: number;
-  readonly lastDeliveredAt: Instant | null;
-}
+type EndpointState = Pick<Endpoint, 'id' | 'url' | 'types' | 'paused'> &
+  Pick<EndpointSummary, 'pending' | 'lastDeliveredAt'>;
 
 export interface EndpointsView {
   /** In the order in which the endpoints were added. */
-  readonly endpoints: readonly ListedEndpoint[];
+  readonly endpoints: readonly EndpointState[];
   /** The values and errors of a refused form for a new endpoint. */
   readonly state: FormState | null;
   readonly idempotencyKey: string;
@@ -35,7 +31,7 @@ export function endpointsPage(view: EndpointsView, context: PageContext): string
   return page({ title: 'Webhooks', ...context, current: 'webhooks', body });
 }
 
-function endpointList(endpoints: readonly ListedEndpoint[]): string {
+function endpointList(endpoints: readonly EndpointState[]): string {
   const rows = endpoints.map(
     ({ id, url, types, paused, pending, lastDeliveredAt }) => html`<tr role="row">
 <td role="cell" data-label="URL" class="url"><a class="mono" href="${endpointPath(id)}">${url}</a></td>
@@ -77,12 +73,9 @@ function newEndpointForm({ state, idempotencyKey }: EndpointsView): string {
 </section>`;
 }
 
-interface EndpointSecretView {
-  readonly id: number;
-  readonly url: string;
+/** @property previousSecretUntil null for a new endpoint */
+interface EndpointSecretView extends Pick<Endpoint, 'id' | 'url' | 'previousSecretUntil'> {
   readonly secret: string;
-  /** Requests are signed with both the previous and the new secret until this instant; null for a new endpoint. */
-  readonly previousSecretUntil: Instant | null;
 }
 
 export function endpointSecretPage(view: EndpointSecretView, viewer: Page['viewer']): string {

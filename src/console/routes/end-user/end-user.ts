@@ -24,20 +24,10 @@ import { refusalErrors, submitChange } from './submit-change.ts';
 import { transactionNotice, transactionRoutes } from './transaction.ts';
 
 export function endUserRoutes(on: On, context: ConsoleContext): void {
-  on(
-    'GET /console/end-users/:endUser',
-    forEndUser((endUserRequest) => showPage(context, endUserRequest)),
-  );
-  on(
-    'GET /console/end-users/:endUser/transactions.csv',
-    forEndUser((endUserRequest) => sendHistory(context, endUserRequest)),
-  );
-  for (const adjustment of ADJUSTMENTS) {
-    on(
-      `POST /console/end-users/:endUser/${adjustment}`,
-      forEndUser((endUserRequest) => adjust(context, adjustment, endUserRequest)),
-    );
-  }
+  on('GET /console/end-users/:endUser', forEndUser(context, showPage));
+  on('GET /console/end-users/:endUser/transactions.csv', forEndUser(context, sendHistory));
+  for (const adjustment of ADJUSTMENTS)
+    on(`POST /console/end-users/:endUser/${adjustment}`, forEndUser(context, adjust, adjustment));
   transactionRoutes(on, context);
 }
 
@@ -117,8 +107,8 @@ function newIdempotencyKeys(): Record<Adjustment, string> {
 
 async function adjust(
   context: ConsoleContext,
-  adjustment: Adjustment,
   endUserRequest: EndUserRequest,
+  adjustment: Adjustment,
 ): Promise<FastifyReply> {
   const { request, reply, viewer, user } = endUserRequest;
   const { state, command } = readChange({ kind: adjustment }, request, { ...user, actor: actorOf(viewer) });

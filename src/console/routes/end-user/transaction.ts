@@ -22,16 +22,9 @@ import { type EndUserRequest, forEndUser } from './end-user-request.ts';
 import { submitChange } from './submit-change.ts';
 
 export function transactionRoutes(on: On, context: ConsoleContext): void {
-  on(
-    'GET /console/end-users/:endUser/transactions/:transaction',
-    forEndUser((endUserRequest) => sendTransaction(context, endUserRequest, { state: null })),
-  );
-  for (const action of TRANSACTION_ACTIONS) {
-    on(
-      `POST /console/end-users/:endUser/transactions/:transaction/${action}`,
-      forEndUser((endUserRequest) => change(context, action, endUserRequest)),
-    );
-  }
+  const path = '/console/end-users/:endUser/transactions/:transaction';
+  on(`GET ${path}`, forEndUser(context, sendTransaction, { state: null }));
+  for (const action of TRANSACTION_ACTIONS) on(`POST ${path}/${action}`, forEndUser(context, change, action));
 }
 
 interface PageOptions {
@@ -89,8 +82,8 @@ function refundableExpired(referenced: Referenced, now: Instant): Amount {
 
 async function change(
   context: ConsoleContext,
-  action: TransactionAction,
   endUserRequest: EndUserRequest,
+  action: TransactionAction,
 ): Promise<FastifyReply> {
   const { request, reply, viewer, user } = endUserRequest;
   const transactionId = transactionIdOf(endUserRequest);
