@@ -139,7 +139,7 @@ export function write(
 ) {
   const problems = [...OF_WRITES, 'IdempotencyKeyReused'] as const;
   const headers = writtenHeaders(isOne(written) ? [written] : Object.values(written));
-  const success = { component, description, shown: shownOf(written), headers };
+  const success = { component, description, shown: shownOf(written, ({ response }) => response), headers };
   const response = responses(success, problems, refusals);
   return { querystring: NoQuery, documentedHeaders: requestHeaders(written), response };
 }
@@ -148,9 +148,9 @@ function isOne(written: Written | WrittenOften): written is Written {
   return 'response' in written;
 }
 
-function shownOf(written: Written | WrittenOften): Shown {
-  if (isOne(written)) return { example: written.response };
-  const named = Object.entries(written).map(([name, { summary, response: value }]) => [name, { summary, value }]);
+function shownOf(written: Written | WrittenOften, select: (one: Written) => unknown): Shown {
+  if (isOne(written)) return { example: select(written) };
+  const named = Object.entries(written).map(([name, one]) => [name, { summary: one.summary, value: select(one) }]);
   return { examples: Object.fromEntries(named) };
 }
 
@@ -168,14 +168,8 @@ function writtenHeaders(written: readonly Written[]) {
 }
 
 function requestHeaders(written: Written | WrittenOften) {
-  const named = () => Object.entries(written as WrittenOften);
-  const examples = isOne(written)
-    ? { examples: [written.idempotencyKey] }
-    : {
-        'x-examples': Object.fromEntries(
-          named().map(([name, { summary, idempotencyKey: value }]) => [name, { summary, value }]),
-        ),
-      };
+  const shown = shownOf(written, ({ idempotencyKey }) => idempotencyKey);
+  const examples = 'example' in shown ? { examples: [shown.example] } : { 'x-examples': shown.examples };
   return Type.Object({
     'Idempotency-Key': Type.Optional(
       Type.String({
