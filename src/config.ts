@@ -40,7 +40,6 @@ export interface Config {
   readonly logRequests: boolean;
   /** The port for `/metrics`; null to serve `/metrics` on `port`. */
   readonly metricsPort: number | null;
-  /** Maximum number of client connections of this process. */
   readonly maxConnections: number;
   /** The limit on requests per API key; null if unlimited. */
   readonly rateLimit: RateLimitSettings | null;
@@ -74,7 +73,6 @@ const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$
 /** Clients are allowed to retry a write for a day, so idempotency records are kept for at least a day. */
 export const IDEMPOTENCY_HOURS_MIN = 24;
 export const IDEMPOTENCY_HOURS_MAX = 8_760;
-/** Maximum retention of the idempotency records of grants: ten years. */
 export const IDEMPOTENCY_GRANT_DAYS_MAX = 3_650;
 /** Failed deliveries are retried for three days, so events must be kept for more than three days. */
 export const EVENT_RETENTION_DAYS_MIN = 4;
@@ -159,7 +157,6 @@ function publicUrlOf(text: string): string {
   );
 }
 
-/** Error messages must not contain the URL, because it can contain a password. */
 function mailOf(smtpUrl: string, from: string): MailSettings {
   if (!/^smtps?:\/\/./.test(smtpUrl) || !URL.canParse(smtpUrl))
     throw new InvalidSetting('SMTP_URL must be a URL that begins with smtp:// or smtps://.');
@@ -174,11 +171,7 @@ export function databaseOf(environment: NodeJS.ProcessEnv): Database {
   return databaseAt('DATABASE_URL', environment.DATABASE_URL || `file:${DEFAULT_LEDGER}`, environment);
 }
 
-/**
- * @param name the variable or option that contains `text`. Error messages contain `name`, but not `text`, because
- * `text` can contain a password.
- * @throws InvalidSetting
- */
+/** @param name the variable or option that contains `text`, for error messages @throws InvalidSetting */
 export function databaseAt(name: string, text: string, environment: NodeJS.ProcessEnv): Database {
   // Read the settings for PostgreSQL even if the ledger is a file, so that an invalid value is always an error.
   const postgres = postgresOf(text, environment);
@@ -195,16 +188,12 @@ function postgresOf(url: string, environment: NodeJS.ProcessEnv): PostgresDataba
   return {
     kind: 'postgres',
     url,
-    lanes: lanesOf(environment.DATABASE_LANES),
+    lanes: environment.DATABASE_LANES ? wholeNumber('DATABASE_LANES', environment.DATABASE_LANES, 1, LANES_MAX) : null,
     prepared: isOn('DATABASE_PREPARED', environment.DATABASE_PREPARED || 'yes'),
     citus: citus === 'auto' ? null : citus === 'yes',
     shards: wholeNumber('DATABASE_SHARDS', environment.DATABASE_SHARDS || '16', 1, SHARDS_MAX),
     acceptUnsafe: isOn('DATABASE_ACCEPT_UNSAFE', environment.DATABASE_ACCEPT_UNSAFE || 'no'),
   };
-}
-
-function lanesOf(value = ''): number | null {
-  return value === '' ? null : wholeNumber('DATABASE_LANES', value, 1, LANES_MAX);
 }
 
 /**
@@ -219,7 +208,6 @@ function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   return { grantsMs: Math.max(grantsMs, othersMs), othersMs };
 }
 
-/** Error messages must not contain the value of `WEBHOOK_KEY`. */
 export function eventsOf(environment: NodeJS.ProcessEnv): EventsSettings {
   const days = environment.EVENT_RETENTION_DAYS || '30';
   const key = environment.WEBHOOK_KEY || null;

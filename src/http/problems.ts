@@ -48,7 +48,6 @@ interface Problem {
   readonly title: string;
   /** What is wrong with this request, or why it failed; a function if the text depends on the request. */
   readonly detail: string | ((particulars: never) => string);
-  /** What the caller of the API can do about the problem. */
   readonly remedy: string;
   /** The text that console forms show instead of `detail`. */
   readonly inForm?: string;

@@ -76,7 +76,6 @@ export interface HttpServer {
 /** The interval at which idle connections are closed during a shutdown. */
 const DRAIN_IDLE_MS = 100;
 
-/** A UUID of any version, in upper or lower case. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /**

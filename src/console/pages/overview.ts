@@ -43,7 +43,6 @@ export interface OverviewView extends Overview, Freshness {
   readonly members: readonly ActorChoice[];
   /** The latest transaction of each of the most recently active end users, newest first. */
   readonly recent: readonly (Activity & { readonly endUser: string })[];
-  /** The origin of the API. */
   readonly apiUrl: string;
 }
 

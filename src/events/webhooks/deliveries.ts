@@ -10,7 +10,6 @@ export interface Delivery extends Omit<RequestResult, 'kind'> {
   readonly id: string;
   readonly eventId: string;
   readonly type: string;
-  /** The body of the request. */
   readonly body: string;
   /** 1 for the first attempt. */
   readonly attempt: number;

@@ -226,7 +226,6 @@ export class Endpoints {
     });
   }
 
-  /** Queues a `webhook.test` event. */
   sendTest(account: number | null, id: number): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
       const eventId = `evt_${randomBytes(16).toString('hex')}`;

@@ -12,7 +12,6 @@ interface WebhookRequest {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Aborts the attempt. */
   readonly signal: AbortSignal;
 }
 
@@ -35,7 +34,6 @@ export interface RequestOptions {
   readonly userAgent: string;
   /** For the whole attempt. */
   readonly timeoutMs?: number;
-  /** Resolves a host name to all its addresses. */
   readonly resolve?: (hostname: string) => Promise<readonly string[]>;
 }
 

@@ -104,7 +104,6 @@ export class WebhookJob {
     return this.#job.tick();
   }
 
-  /** Call this when there are new events. */
   nudge(): void {
     this.#nudging ??= setTimeout(() => {
       this.#nudging = null;

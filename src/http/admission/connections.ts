@@ -140,7 +140,6 @@ export class Connection implements LatestKey, Requester, PausableConnection {
   account = 0;
   begun: ServerResponse | null = null;
   isPaused = false;
-  /** The queue of pipelined requests, in the order in which they arrived. */
   readonly pipelined: ArrivedRequest[] = [];
   answerMalformed: (() => void) | null = null;
   /** Whether Scrip is closing the connection. If so, further requests are ignored (RFC 9112, section 9.6). */

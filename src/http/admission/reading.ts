@@ -33,12 +33,10 @@ export class Reading {
     this.#open = open;
   }
 
-  /** Call this for each new connection. */
   begin(connection: PausableConnection): void {
     if (this.#held.length > 0 || this.#pipelinedInTurn >= TURN_PIPELINED_MAX) this.#hold(connection);
   }
 
-  /** Call this for each pipelined request. */
   pipeline(connection: PausableConnection): void {
     pause(connection);
     this.#pipelined += 1;

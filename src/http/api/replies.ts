@@ -25,7 +25,6 @@ export function sendJson(reply: FastifyReply, document: string | Readable): void
   reply.header('content-type', 'application/json; charset=utf-8').send(document);
 }
 
-/** @param pieces the pieces of a complete document */
 export function sendPieces(unsent: FairShare, reply: FastifyReply, pieces: readonly string[]): void {
   const bytes = pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
   if (bytes < LARGE_ANSWER_BYTES) sendJson(reply, pieces.join(''));

@@ -4,14 +4,12 @@ import type { PacedJob } from '../../batching/paced-job.ts';
 import type { ReadMetrics } from './read-metrics.ts';
 
 export interface MeasuredEvents {
-  /** The job that derives events. */
   readonly deriving: Pick<PacedJob, 'lateMs'>;
   /** Null until the delivery of webhooks has started. */
   readonly webhooks: () => MeasuredWebhooks | null;
 }
 
 interface MeasuredWebhooks {
-  /** The number of attempts to deliver events, by result. */
   readonly attempts: { readonly delivered: number; readonly failed: number };
   readonly pausedEndpoints: number;
   oldestAgeMs(): number;

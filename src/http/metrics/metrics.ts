@@ -11,7 +11,6 @@ import { collectEventMetrics, type MeasuredEvents } from './event-metrics.ts';
 import { ReadMetrics } from './read-metrics.ts';
 
 export interface Measured extends MeasuredEvents {
-  /** The version of Scrip. */
   readonly version: string;
   readonly ledger: LedgerStore;
   readonly commit: GroupCommit;

@@ -23,7 +23,6 @@ declare module 'fastify' {
  */
 const SECONDS_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** The label of requests that match no route. */
 const NO_ROUTE = 'none';
 
 /**

@@ -73,7 +73,6 @@ function sendNotFound({ reply, viewer }: EndUserRequest): FastifyReply {
   return sendError(reply, 404, { title: 'Transaction not found', detail }, viewer);
 }
 
-/** The refundable credits of cycles and periods that have ended. */
 function refundableExpired(referenced: Referenced, now: Instant): Amount {
   return [...refundableByPeriod(referenced).values()]
     .filter(({ expiresAt }) => expiresAt <= now)

@@ -129,7 +129,6 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
   },
 };
 
-/** A short description of an event type. */
 export function meaningOf(type: EventType): string {
   return DESCRIBED[type].happened;
 }

@@ -17,7 +17,6 @@ import {
 import { GET_NOTE, read } from './operation.ts';
 import * as story from './story.ts';
 
-/** Maximum number of transactions in a page. */
 export const PAGE_LIMIT_MAX = 1_000;
 /** The limit of a request that has a cursor but no `limit`. */
 export const PAGE_LIMIT_DEFAULT = 100;
