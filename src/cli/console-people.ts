@@ -6,7 +6,7 @@ import { type Command, Option } from 'commander';
 import { SECRET_BYTES } from '../accounts/api-key.ts';
 import { ROLES, type Role } from '../accounts/membership.ts';
 import { type Database, databaseOf, originAt, readConfig } from '../config.ts';
-import { accountNamed } from '../console/identity/accounts.ts';
+import { accountNamed, hasMembers } from '../console/identity/accounts.ts';
 import { openAccountDatabase } from '../open-store.ts';
 import { CannotOpen } from '../store/store-fault.ts';
 import { accountName } from './keys.ts';
@@ -60,10 +60,9 @@ export async function invitationPath(
 ): Promise<string | null> {
   const { Members } = await import('../console/identity/members.ts');
   await using accounts = await openAccountDatabase(database);
-  const members = new Members(accounts, Date.now);
   const account = await accountNamed(accounts.queries, accountName);
-  if (account === null || (onlyFirst && (await members.hasMembers(account)))) return null;
-  return `/console/join/${await members.invite(account, role, null)}`;
+  if (account === null || (onlyFirst && (await hasMembers(accounts.queries, account)))) return null;
+  return `/console/join/${await new Members(accounts, Date.now).invite(account, role, null)}`;
 }
 
 async function resetPassword({ email }: { email: string }): Promise<void> {

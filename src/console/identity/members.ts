@@ -3,7 +3,7 @@
 import type { Role } from '../../accounts/membership.ts';
 import { DAY_MS } from '../../ledger/instant.ts';
 import type { AccountDatabase, AccountQueries } from '../../store/account-database.ts';
-import { hasMembers, renameAccount } from './accounts.ts';
+import { renameAccount } from './accounts.ts';
 import { newToken, sha256Of } from './secret-token.ts';
 
 const INVITATION_MS = 7 * DAY_MS;
@@ -57,10 +57,6 @@ export class Members {
 
   async rename(account: number, name: string): Promise<void> {
     await this.#database.alone((queries) => renameAccount(queries, account, name));
-  }
-
-  hasMembers(account: number): Promise<boolean> {
-    return hasMembers(this.#database.queries, account);
   }
 
   /**

@@ -29,6 +29,10 @@ export type SignUpOffer =
   | { readonly kind: 'link-only' }
   | { readonly kind: 'closed' };
 
+export function isOpen({ kind }: SignUpOffer): boolean {
+  return kind === 'new-account' || kind === 'first-account';
+}
+
 export type Entry =
   /**
    * @property claimed an existing account without members; null to create a new account. The person who signs up
@@ -73,9 +77,7 @@ export class Registrations {
   }
 
   async isFirstVisit(isLocal: boolean): Promise<boolean> {
-    if (await hasMembers(this.#options.database.queries)) return false;
-    const { kind } = await this.offer(isLocal);
-    return kind === 'new-account' || kind === 'first-account';
+    return !(await hasMembers(this.#options.database.queries)) && isOpen(await this.offer(isLocal));
   }
 
   /**

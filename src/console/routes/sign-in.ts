@@ -3,6 +3,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ConsoleContext } from '../console-context.ts';
+import { isOpen } from '../identity/registration.ts';
 import { browserOf } from '../identity/sessions.ts';
 import type { Viewer } from '../layout.ts';
 import { httpsRequiredPage, invalidLinkPage, type SignInView, signInPage } from '../pages/credentials.ts';
@@ -111,8 +112,7 @@ async function sendSignIn(
   view: Pick<SignInView, 'state' | 'notice'>,
 ): Promise<FastifyReply> {
   const { registrations } = await context.identity();
-  const { kind } = await registrations.offer(context.isLocal(reply.request));
-  const isSignUpOpen = kind === 'new-account' || kind === 'first-account';
+  const isSignUpOpen = isOpen(await registrations.offer(context.isLocal(reply.request)));
   return sendPage(reply, signInPage({ ...view, isSignUpOpen, hasMail: context.hasMail }));
 }
 

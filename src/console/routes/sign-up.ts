@@ -9,7 +9,7 @@ import { SIGN_UP_NAME_MAX } from '../../accounts/membership.ts';
 import type { ConsoleContext } from '../console-context.ts';
 import { EMAIL_ERROR, normalizedEmail, passwordError } from '../identity/credential-rules.ts';
 import type { Invitation } from '../identity/members.ts';
-import { byInvitation, type Registration, type SignUpOffer } from '../identity/registration.ts';
+import { byInvitation, isOpen, type Registration, type SignUpOffer } from '../identity/registration.ts';
 import type { Credentials } from '../identity/users.ts';
 import {
   addressTakenPage,
@@ -135,10 +135,6 @@ async function isSentAway(
 
 async function offerFor(context: ConsoleContext, request: FastifyRequest): Promise<SignUpOffer> {
   return (await context.identity()).registrations.offer(context.isLocal(request));
-}
-
-function isOpen({ kind }: SignUpOffer): boolean {
-  return kind === 'new-account' || kind === 'first-account';
 }
 
 function sendSignUp(reply: FastifyReply, offer: SignUpOffer, state: FormState | null): FastifyReply {
