@@ -30,17 +30,10 @@ import { webhookRoutes } from './routes/webhooks/webhooks.ts';
 const PREFIX = '/console';
 const PATH_PART_CHARACTERS_MAX = 100;
 
-export interface Console {
-  readonly plugin: (app: FastifyInstance) => Promise<void>;
-  readonly prefix: string;
-  readonly addressFor: (url: string) => string;
-  close(): Promise<void>;
-}
-
-export function createConsole(options: ConsoleOptions): Console {
+export function createConsole(options: ConsoleOptions) {
   const context = new ConsoleContext(options);
   return {
-    async plugin(app) {
+    async plugin(app: FastifyInstance) {
       await app.register(helmet, headers(context));
       app.addHook('onRequest', (_request, reply, done) => {
         reply.header('cache-control', 'no-store');

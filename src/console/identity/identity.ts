@@ -4,25 +4,13 @@
 import type { SignUpPolicy } from '../../accounts/membership.ts';
 import type { AccountDatabase } from '../../store/account-database.ts';
 import { AttemptLimiter } from './attempt-limiter.ts';
+import type { Mailer } from './mailer.ts';
 import { Members } from './members.ts';
-import { type Mailer, OutgoingMail } from './outgoing-mail.ts';
+import { OutgoingMail } from './outgoing-mail.ts';
 import { PasswordHasher } from './password-hasher.ts';
 import { Registrations } from './registration.ts';
 import { Sessions } from './sessions.ts';
 import { Users } from './users.ts';
-
-export interface Identity {
-  readonly users: Users;
-  readonly registrations: Registrations;
-  readonly members: Members;
-  readonly sessions: Sessions;
-  /** Limits attempts to sign in, sign up or reset a password. */
-  readonly attempts: AttemptLimiter;
-  /** Used by all objects above, and by the webhook pages of the console. */
-  readonly database: AccountDatabase;
-  /** Waits for the emails that are being sent. */
-  close(): Promise<void>;
-}
 
 interface IdentityOptions {
   readonly database: AccountDatabase;
@@ -33,7 +21,7 @@ interface IdentityOptions {
   readonly onMailError: (error: unknown) => void;
 }
 
-export function openIdentity({ database, signUp, mailer, now, onMailError }: IdentityOptions): Identity {
+export function openIdentity({ database, signUp, mailer, now, onMailError }: IdentityOptions) {
   const mail = new OutgoingMail(mailer, onMailError);
   const shared = { database, mail, passwords: new PasswordHasher(), now };
   return {
@@ -43,6 +31,9 @@ export function openIdentity({ database, signUp, mailer, now, onMailError }: Ide
     sessions: new Sessions(database, now),
     attempts: new AttemptLimiter(database, now),
     database,
+    /** Waits for the emails that are being sent. */
     close: () => mail.done(),
   };
 }
+
+export type Identity = ReturnType<typeof openIdentity>;

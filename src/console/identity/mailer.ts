@@ -3,7 +3,6 @@
 // can choose it.
 
 import { createTransport } from 'nodemailer';
-import type { Mailer } from './outgoing-mail.ts';
 
 export interface MailSettings {
   /** `smtp://user:password@host:port`, or `smtps://…` */
@@ -14,7 +13,7 @@ export interface MailSettings {
 const TIMEOUT_MS = 10_000;
 
 /** @param publicUrl returns the origin for links, without a trailing slash */
-export function createMailer({ smtpUrl, from }: MailSettings, publicUrl: () => string): Mailer {
+export function createMailer({ smtpUrl, from }: MailSettings, publicUrl: () => string) {
   const transport = createTransport({
     url: smtpUrl,
     connectionTimeout: TIMEOUT_MS,
@@ -27,19 +26,19 @@ export function createMailer({ smtpUrl, from }: MailSettings, publicUrl: () => s
     await transport.sendMail({ from, to: { name: '', address: to }, subject, text, textEncoding: 'quoted-printable' });
   };
   return {
-    sendConfirmation: (email, token) =>
+    sendConfirmation: (email: string, token: string) =>
       send(
         email,
         'Confirm your email address',
         `You (or someone using this address) signed up for Scrip. To confirm your email address, open this link within\n24 hours and enter the password you chose:\n\n${publicUrl()}/console/verify/${token}\n\nIf you didn't sign up, ignore this email.\n`,
       ),
-    sendAlreadyRegistered: (email) =>
+    sendAlreadyRegistered: (email: string) =>
       send(
         email,
         'You already have a Scrip account',
         `You (or someone using this address) tried to sign up for Scrip, but this address already has an account.\nNothing was changed. To sign in or reset your password, open this link:\n\n${publicUrl()}/console/sign-in\n`,
       ),
-    sendPasswordReset: (email, token) =>
+    sendPasswordReset: (email: string, token: string) =>
       send(
         email,
         'Reset your password',
@@ -47,3 +46,5 @@ export function createMailer({ smtpUrl, from }: MailSettings, publicUrl: () => s
       ),
   };
 }
+
+export type Mailer = ReturnType<typeof createMailer>;

@@ -1,10 +1,6 @@
 // Sends mail in the background, so that the response time does not reveal whether mail is sent.
 
-export interface Mailer {
-  sendConfirmation(email: string, token: string): Promise<void>;
-  sendAlreadyRegistered(email: string): Promise<void>;
-  sendPasswordReset(email: string, token: string): Promise<void>;
-}
+import type { Mailer } from './mailer.ts';
 
 export class OutgoingMail {
   readonly #mailer: Mailer | null;

@@ -19,11 +19,9 @@ import { retryDelayMs } from './retry-schedule.ts';
 import { type SecretBox, UnusableSecret } from './secrets.ts';
 import { SendingGate } from './sending-gate.ts';
 
-/** The methods of a pino logger that webhook-job.ts uses. No log line contains a secret or a request body. */
+/** No log line contains a secret or a request body. */
 export interface WebhookLogger {
-  info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
 }
 
 export interface WebhookOptions {

@@ -1,18 +1,13 @@
 // The metrics of events and webhooks.
 
 import type { PacedJob } from '../../batching/paced-job.ts';
+import type { WebhookJob } from '../../events/webhooks/webhook-job.ts';
 import type { ReadMetrics } from './read-metrics.ts';
 
 export interface MeasuredEvents {
   readonly deriving: Pick<PacedJob, 'lateMs'>;
-  /** Null until the delivery of webhooks has started. */
-  readonly webhooks: () => MeasuredWebhooks | null;
-}
-
-interface MeasuredWebhooks {
-  readonly attempts: { readonly delivered: number; readonly failed: number };
-  readonly pausedEndpoints: number;
-  oldestAgeMs(): number;
+  /** Returns null until the delivery of webhooks has started. */
+  readonly webhooks: () => Pick<WebhookJob, 'attempts' | 'pausedEndpoints' | 'oldestAgeMs'> | null;
 }
 
 export function collectEventMetrics(metrics: ReadMetrics, { deriving, webhooks }: MeasuredEvents): void {
