@@ -45,7 +45,8 @@ export function createConsole(options: ConsoleOptions) {
       apiReferenceRoutes(atRoot, context, () => app.swagger() as OpenApiDocument);
       await app.register(
         async (scope) => {
-          await parseFormsOnly(scope);
+          scope.removeAllContentTypeParsers();
+          await scope.register(formbody);
           scope.setNotFoundHandler((request, reply) => answerNotFound(context, request, reply));
           scope.setErrorHandler((error: FastifyError, request, reply) => answerError(context, error, request, reply));
           refuseCrossOrigin(scope, context);
@@ -127,11 +128,6 @@ function headers({ settings }: ConsoleContext): FastifyHelmetOptions {
       ? { maxAge: 31_536_000, includeSubDomains: false }
       : false,
   };
-}
-
-async function parseFormsOnly(scope: FastifyInstance): Promise<void> {
-  scope.removeAllContentTypeParsers();
-  await scope.register(formbody);
 }
 
 function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext): void {

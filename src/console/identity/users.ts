@@ -44,7 +44,8 @@ export class Users {
 
   async hasPassword(userId: string, password: string): Promise<boolean> {
     const { database, passwords } = this.#options;
-    const user = await userById(database.queries, userId);
+    const ofUser = database.queries.selectFrom('console_users').where('id', '=', userId);
+    const user = await ofUser.select('password_hash').executeTakeFirst();
     return passwords.verify(password, user?.password_hash);
   }
 
@@ -106,10 +107,6 @@ export class Users {
 
 export function userByEmail(queries: AccountQueries, email: string): Promise<User | undefined> {
   return queries.selectFrom('console_users').selectAll().where('email', '=', email).executeTakeFirst();
-}
-
-function userById(queries: AccountQueries, id: string): Promise<User | undefined> {
-  return queries.selectFrom('console_users').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
 async function redeemResetLink(queries: AccountQueries, token: string, now: number): Promise<string | null> {

@@ -50,14 +50,10 @@ function pageRequestOf({ after, types, limit }: EventListQuery, list: EventListK
 
 function typesOf(text: string): readonly EventType[] {
   const names = [...new Set(text.split(','))];
-  const unknown = names.find((name) => !isEventType(name));
+  const unknown = names.find((name) => !(EVENT_TYPES as readonly string[]).includes(name));
   if (unknown === undefined) return names as EventType[];
   const message = `must be event types, separated by commas; ${JSON.stringify(unknown)} is not one of ${EVENT_TYPES.join(', ')}`;
   throw invalidField('/types', message);
-}
-
-function isEventType(name: string): name is EventType {
-  return (EVENT_TYPES as readonly string[]).includes(name);
 }
 
 /** The number of events in one piece of a response. A piece is about 30 kB long. */

@@ -75,6 +75,7 @@ async function sendEndUser(
     readHolds(ledger, user, loaded, nameOf),
     from === null ? readBalanceOverTime(ledger, user, loaded) : null,
   ]);
+  const newKeys = Object.fromEntries(ADJUSTMENTS.map((one) => [one, randomUUID()])) as Record<Adjustment, string>;
   const view = {
     endUser: user.endUser,
     now,
@@ -89,7 +90,7 @@ async function sendEndUser(
     terms,
     filter,
     filterErrors: errors,
-    forms: { refused, idempotencyKeys: { ...newIdempotencyKeys(), ...idempotencyKeys } },
+    forms: { refused, idempotencyKeys: { ...newKeys, ...idempotencyKeys } },
   };
   const notice = refused === null ? await noticeOf(context, endUserRequest) : null;
   return sendPage(reply, endUserPage(view, { viewer, notice }));
@@ -99,10 +100,6 @@ async function noticeOf(context: ConsoleContext, endUserRequest: EndUserRequest)
   const done = ADJUSTMENTS.find((adjustment) => adjustment === queryField(endUserRequest.request, 'notice'));
   if (done === undefined) return transactionNotice(context, endUserRequest);
   return done === 'start-cycle' ? startNotice(context, endUserRequest) : NOTICES[done];
-}
-
-function newIdempotencyKeys(): Record<Adjustment, string> {
-  return { add: randomUUID(), subtract: randomUUID(), 'start-cycle': randomUUID(), 'stop-cycle': randomUUID() };
 }
 
 async function adjust(
