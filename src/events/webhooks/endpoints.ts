@@ -81,16 +81,10 @@ interface Options {
 }
 
 export class Endpoints {
-  readonly #database: AccountDatabase;
-  readonly #secrets: SecretBox;
-  readonly #now: () => number;
-  readonly #rules: AddressRules;
+  readonly #options: Options;
 
-  constructor({ database, secrets, now, rules }: Options) {
-    this.#database = database;
-    this.#secrets = secrets;
-    this.#now = now;
-    this.#rules = rules;
+  constructor(options: Options) {
+    this.#options = options;
   }
 
   /**
@@ -99,10 +93,10 @@ export class Endpoints {
    */
   async add(added: NewEndpoint): Promise<{ readonly endpoint: Endpoint; readonly secret: string } | null> {
     const { account, url, types, createdBy, formSha256 = null } = added;
-    const problem = urlProblem(url, this.#rules);
+    const problem = urlProblem(url, this.#options.rules);
     if (problem !== null) throw new InvalidEndpoint(problem);
     const secret = newSecret();
-    const row = await this.#database.alone(async (queries) => {
+    const row = await this.#options.database.alone(async (queries) => {
       const { count, sent } = await queries
         .selectFrom('webhook_endpoints')
         .select(({ fn }) => [
@@ -119,9 +113,9 @@ export class Endpoints {
         account,
         url: new URL(url).href,
         types: types.join(','),
-        secret: this.#secrets.seal(secret),
+        secret: this.#options.secrets.seal(secret),
         previous_secrets: '[]',
-        created_at: this.#now(),
+        created_at: this.#options.now(),
         created_by: createdBy,
         paused_at: null,
         paused_because: null,
@@ -133,12 +127,12 @@ export class Endpoints {
       await queries.updateTable('accounts').set({ last_endpoint_id: id }).where('account', '=', account).execute();
       return values;
     });
-    return row === null ? null : { endpoint: endpointOf(row, this.#now()), secret };
+    return row === null ? null : { endpoint: endpointOf(row, this.#options.now()), secret };
   }
 
   /** Sorted by creation time. @param account null to list the endpoints of all accounts */
   async list(account: number | null): Promise<readonly ListedEndpoint[]> {
-    const rows = await this.#database.queries
+    const rows = await this.#options.database.queries
       .selectFrom('webhook_endpoints')
       .innerJoin('accounts', 'accounts.account', 'webhook_endpoints.account')
       .selectAll('webhook_endpoints')
@@ -146,18 +140,18 @@ export class Endpoints {
       .$if(account !== null, (query) => query.where('webhook_endpoints.account', '=', account))
       .orderBy('endpoint_id')
       .execute();
-    return rows.map((row) => ({ ...endpointOf(row, this.#now()), accountName: row.accountName }));
+    return rows.map((row) => ({ ...endpointOf(row, this.#options.now()), accountName: row.accountName }));
   }
 
   /** @param account null to find an endpoint of any account; the following methods treat `account` in the same way */
   async find(account: number | null, id: number): Promise<Endpoint | null> {
-    const row = await this.#database.queries
+    const row = await this.#options.database.queries
       .selectFrom('webhook_endpoints')
       .selectAll()
       .where('endpoint_id', '=', id)
       .$if(account !== null, (query) => query.where('account', '=', account))
       .executeTakeFirst();
-    return row === undefined ? null : endpointOf(row, this.#now());
+    return row === undefined ? null : endpointOf(row, this.#options.now());
   }
 
   /** Sets the types of events that are read from the event log from now on. Pending events stay pending. */
@@ -184,13 +178,13 @@ export class Endpoints {
         .where('endpoint_id', '=', id)
         .executeTakeFirstOrThrow();
       if (formSha256 !== null && row.form_sha256 === formSha256) return false;
-      const now = this.#now();
+      const now = this.#options.now();
       const earlier = previousSecretsIn(row.previous_secrets).filter(({ expiresAt }) => expiresAt > now);
       const previous = [{ sealed: row.secret, expiresAt: now + PREVIOUS_SECRET_MS }, ...earlier];
       await updateOf(queries, id)
         .set({
           previous_secrets: JSON.stringify(previous.slice(0, PREVIOUS_SECRETS_MAX)),
-          secret: this.#secrets.seal(secret),
+          secret: this.#options.secrets.seal(secret),
           form_sha256: formSha256,
         })
         .execute();
@@ -212,7 +206,7 @@ export class Endpoints {
   pause(account: number | null, id: number): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
       await updateOf(queries, id)
-        .set({ paused_at: this.#now(), paused_because: PAUSED_BY_USER })
+        .set({ paused_at: this.#options.now(), paused_because: PAUSED_BY_USER })
         .where('paused_at', 'is', null)
         .execute();
     });
@@ -222,22 +216,22 @@ export class Endpoints {
   resume(account: number | null, id: number): Promise<boolean> {
     return this.#change(account, id, async (queries, revision) => {
       await updateOf(queries, id).set({ paused_at: null, paused_because: null }).execute();
-      await restartPending(queries, id, revision, this.#now()).execute();
+      await restartPending(queries, id, revision, this.#options.now()).execute();
     });
   }
 
   sendTest(account: number | null, id: number): Promise<boolean> {
     return this.#change(account, id, async (queries) => {
       const eventId = `evt_${randomBytes(16).toString('hex')}`;
-      const timestamp = new Date(this.#now()).toISOString();
+      const timestamp = new Date(this.#options.now()).toISOString();
       const body = JSON.stringify({ id: eventId, type: TEST_TYPE, timestamp, data: { endpoint_id: id } });
-      await addPending(queries, id, [{ eventId, type: TEST_TYPE, endUserId: '', body }], this.#now());
+      await addPending(queries, id, [{ eventId, type: TEST_TYPE, endUserId: '', body }], this.#options.now());
     });
   }
 
   async summary(account: number | null, id: number): Promise<EndpointSummary> {
     if ((await this.find(account, id)) === null) return { pending: 0, oldestPendingAt: null, lastDeliveredAt: null };
-    const { queries } = this.#database;
+    const { queries } = this.#options.database;
     const { pending, oldest } = await queries
       .selectFrom('webhook_pending')
       .select(({ fn }) => [fn.countAll<number>().as('pending'), fn.min('first_attempt_at').as('oldest')])
@@ -257,12 +251,12 @@ export class Endpoints {
     page: { readonly before: string | null; readonly limit: number },
   ): Promise<{ deliveries: readonly Delivery[]; next: string | null }> {
     if ((await this.find(account, id)) === null) return { deliveries: [], next: null };
-    return deliveriesPage(this.#database.queries, id, page);
+    return deliveriesPage(this.#options.database.queries, id, page);
   }
 
   async delivery(account: number | null, id: number, deliveryId: string): Promise<Delivery | null> {
     if ((await this.find(account, id)) === null) return null;
-    const ofEndpoint = deliveriesOf(this.#database.queries, id);
+    const ofEndpoint = deliveriesOf(this.#options.database.queries, id);
     const row = await ofEndpoint.where('delivery_id', '=', deliveryId).executeTakeFirst();
     return row ?? null;
   }
@@ -274,7 +268,7 @@ export class Endpoints {
    */
   resend(account: number | null, id: number, eventId: string): Promise<boolean> {
     return this.#change(account, id, async (queries, revision) => {
-      const pending = await restartPending(queries, id, revision, this.#now())
+      const pending = await restartPending(queries, id, revision, this.#options.now())
         .where('event_id', '=', eventId)
         .executeTakeFirst();
       if (pending.numUpdatedRows > 0) return true;
@@ -288,7 +282,7 @@ export class Endpoints {
       if (row === undefined) return false;
       const { data } = JSON.parse(row.body) as { data: { end_user_id?: string } };
       const event = { eventId, type: row.type, endUserId: data.end_user_id ?? '', body: row.body };
-      await addPending(queries, id, [event], this.#now());
+      await addPending(queries, id, [event], this.#options.now());
       return true;
     });
   }
@@ -303,13 +297,13 @@ export class Endpoints {
   async resendRange(account: number | null, id: number, from: Instant, to: Instant): Promise<number> {
     const endpoint = await this.find(account, id);
     if (endpoint === null) return 0;
-    const events = await eventsIn(this.#database.queries, endpoint, { from, to, max: RESENT_MAX });
+    const events = await eventsIn(this.#options.database.queries, endpoint, { from, to, max: RESENT_MAX });
     const tooMany = `More than ${RESENT_MAX} events happened in this time range. Choose a shorter time range.`;
     if (events === null) throw new InvalidEndpoint(tooMany);
     for (let start = 0; start < events.length; start += RESENT_PER_TRANSACTION) {
       const some = events.slice(start, start + RESENT_PER_TRANSACTION);
       const isQueued = await this.#change(account, id, async (queries) => {
-        await addPending(queries, id, some, this.#now());
+        await addPending(queries, id, some, this.#options.now());
       });
       if (!isQueued) return start;
       await setImmediate();
@@ -328,7 +322,7 @@ export class Endpoints {
     id: number,
     work: (queries: AccountQueries, revision: number) => Promise<boolean> | Promise<void>,
   ): Promise<boolean> {
-    return this.#database.alone(async (queries) => {
+    return this.#options.database.alone(async (queries) => {
       const row = await updateOf(queries, id)
         .set(({ eb }) => ({ revision: eb('revision', '+', 1) }))
         .$if(account !== null, (query) => query.where('account', '=', account))
