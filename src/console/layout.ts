@@ -52,24 +52,14 @@ const SECTIONS = [
     label: 'API keys',
     icon: 'M6 15a3 3 0 1 0 0-6 3 3 0 0 0 0 6Zm2.2-5.2L15 3m-2.5 2.5L15 8',
   },
-  {
-    key: 'webhooks',
-    path: '/console/webhooks',
-    label: 'Webhooks',
-    icon: 'M2.5 9.5 15.5 4l-4 12.5-3-5Zm6 2 7-7.5',
-  },
+  { key: 'webhooks', path: '/console/webhooks', label: 'Webhooks', icon: 'M2.5 9.5 15.5 4l-4 12.5-3-5Zm6 2 7-7.5' },
   {
     key: 'members',
     path: '/console/members',
     label: 'Members',
     icon: 'M7 9a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5Zm-5 7c0-2.6 2.2-4.3 5-4.3s5 1.7 5 4.3M12 4.3a2.5 2.5 0 0 1 0 4.5M13.5 12c2 .5 3 2 3 4',
   },
-  {
-    key: 'api-reference',
-    path: '/docs',
-    label: 'API reference',
-    icon: 'M4 3h7l3 3v11H4Zm7 0v3h3M7 10h4M7 13h4',
-  },
+  { key: 'api-reference', path: '/docs', label: 'API reference', icon: 'M4 3h7l3 3v11H4Zm7 0v3h3M7 10h4M7 13h4' },
 ] as const;
 
 export function page({ title, viewer, current, notice = null, body }: Page): string {

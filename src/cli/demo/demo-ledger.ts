@@ -121,24 +121,10 @@ export class DemoLedger implements CopySource {
 
   async tableRows(): Promise<readonly TableRow[]> {
     const createdAt = this.#until - DAYS * DAY_MS;
+    const key = [1, ACCOUNT, 'write' satisfies Scope, hashOf(this.secret), hintOf(this.secret), 'Backend', createdAt];
     return [
       { table: 'accounts', values: [ACCOUNT, ACCOUNT_NAME, createdAt, EXPIRING_DAYS_DEFAULT, 0] },
-      {
-        table: 'api_keys',
-        values: [
-          1,
-          ACCOUNT,
-          'write' satisfies Scope,
-          hashOf(this.secret),
-          hintOf(this.secret),
-          'Backend',
-          createdAt,
-          OPERATOR,
-          null,
-          null,
-          this.#until,
-        ],
-      },
+      { table: 'api_keys', values: [...key, OPERATOR, null, null, this.#until] },
     ];
   }
 

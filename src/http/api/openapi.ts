@@ -38,10 +38,7 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
             'Start, change and stop recurring cycles. The credits of a cycle renew at the end of each period.',
         },
         { name: 'Holds', description: 'Credits that are set aside until the cost of some work is known.' },
-        {
-          name: 'Events',
-          description: 'Events report changes to the credits of end users.',
-        },
+        { name: 'Events', description: 'Events report changes to the credits of end users.' },
         // Webhooks need their own tag. If they had the tag `Events`, OpenAPI Generator would overwrite the file that it
         // generates for the calls with this tag.
         { name: 'Webhooks', description: 'The requests that Scrip sends to your webhook endpoints.' },

@@ -130,17 +130,7 @@ export async function* historyLines(
   }
 }
 
-const COLUMNS = [
-  'transaction_id',
-  'created_at',
-  'kind',
-  'amount',
-  'held',
-  'expires_at',
-  'reference',
-  'by',
-  'note',
-] as const;
+const COLUMNS = ['transaction_id', 'created_at', 'kind', 'amount', 'held', 'expires_at', 'reference', 'by', 'note'];
 
 function lineOf(transaction: HistoryTransaction, nameOf: (actor: string) => ActorView): string {
   const { id, createdAt, kind, amount, expiresAt, reference, actor, note } = transaction;

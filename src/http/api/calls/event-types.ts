@@ -100,11 +100,7 @@ const DESCRIBED: Readonly<Record<EventType, Described>> = {
   },
   'hold.lapsed': {
     happened: 'A hold lapsed because it was neither captured nor released in time.',
-    fields: {
-      transaction_id: TransactionId,
-      hold_id: HoldId,
-      amount: amountOf('The credits that were held.'),
-    },
+    fields: { transaction_id: TransactionId, hold_id: HoldId, amount: amountOf('The credits that were held.') },
   },
   'balance.low': {
     happened: 'The balance fell below a threshold of the account.',

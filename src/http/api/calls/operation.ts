@@ -53,9 +53,7 @@ export const RATE_HEADERS = {
 } as const;
 
 const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
-  429: {
-    'Retry-After': { type: 'integer', description: 'The number of seconds to wait before trying again.' },
-  },
+  429: { 'Retry-After': { type: 'integer', description: 'The number of seconds to wait before trying again.' } },
   401: {
     'WWW-Authenticate': {
       type: 'string',

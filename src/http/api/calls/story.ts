@@ -76,11 +76,7 @@ export const CYCLE = {
 } as const;
 
 export const START_CYCLE = { end_user_id, amount: 1000, validity_days: 31 };
-export const STARTED_CYCLE: Written = {
-  idempotencyKey: 'subscription-4711',
-  transactionId: CYCLE_ID,
-  response: CYCLE,
-};
+export const STARTED_CYCLE: Written = { idempotencyKey: 'subscription-4711', transactionId: CYCLE_ID, response: CYCLE };
 
 export const STOP_CYCLE = { end_user_id };
 export const STOPPED_CYCLE: Written = {

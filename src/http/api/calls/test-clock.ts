@@ -16,11 +16,7 @@ export const MoveTestClockRequest = Type.Object(
       ),
     ),
   },
-  {
-    ...strict,
-    description: 'Send either `advance_days` or `to`, but not both.',
-    'x-examples': story.TEST_CLOCK_MOVES,
-  },
+  { ...strict, description: 'Send either `advance_days` or `to`, but not both.', 'x-examples': story.TEST_CLOCK_MOVES },
 );
 
 export type MoveTestClockRequest = Static<typeof MoveTestClockRequest>;
