@@ -93,6 +93,7 @@ export function page({ title, viewer, current, notice = null, body }: Page): str
 
 /** The field of every form that changes something: the user for whom the page with the form was loaded. */
 export const USER_FIELD = 'user';
+export const USER_INPUT = new RegExp(`<input type="hidden" name="${USER_FIELD}" value="[^"]*">`);
 
 function withUser(page: string, userId: string): string {
   const input = html`<input type="hidden" name="${USER_FIELD}" value="${userId}">`;

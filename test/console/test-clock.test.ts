@@ -80,6 +80,19 @@ for (const [store, start] of STORES) {
       assert.equal(bannerOf(await visitor.get(path)), iso(began + 31 * DAY_MS));
     });
 
+    test('a form in the banner that was loaded while another user was signed in does not move the test clock', async () => {
+      const { text } = await visitor.get('/console/overview');
+      const [, user = ''] =
+        /<form [^>]+\/test-clock"[^>]*><input type="hidden" name="user" value="([^"]+)">/.exec(text) ?? [];
+      assert.equal(text.split('method="post"').length, text.split('name="user"').length, 'every form names the user');
+      const member = await newMember(scrip, visitor);
+      const began = await now(scrip);
+      assert.equal((await member.post('/console/test-clock', { user, days: '1' })).status, 409);
+      assert.equal(await now(scrip), began);
+      await visitor.post('/console/test-clock', { user, days: '1' });
+      assert.equal(await now(scrip), began + DAY_MS);
+    });
+
     test('if the clock has moved since the page was loaded, the form does not move it, and says so', async () => {
       const from = await now(scrip);
       await scrip.post('/test-clock', { advance_days: 2 });

@@ -3,7 +3,7 @@
 import { html } from 'ghtml';
 import { DAY_MS, INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
 import { momentUtc } from '../figures.ts';
-import { type PageContext, page } from '../layout.ts';
+import { type PageContext, page, USER_INPUT } from '../layout.ts';
 import { type FormState, field, formError } from './form-field.ts';
 
 export const TEST_CLOCK_PATH = '/console/test-clock';
@@ -16,20 +16,21 @@ const MAIN = '<main id="content" tabindex="-1">';
  */
 export function withTestClock(page: string, now: Instant | null, url: string): string {
   if (now === null) return page;
-  const isSignedIn = page.includes('<body class="signed-in">');
+  // Every page of a signed-in user has this field, in the form that signs the user out.
+  const [userInput = null] = USER_INPUT.exec(page) ?? [];
   // The replacement is a function, because `$` has a special meaning in a replacement string.
-  return page.replace(MAIN, () => MAIN + banner(now, isSignedIn ? url : null));
+  return page.replace(MAIN, () => MAIN + banner(now, url, userInput));
 }
 
-function banner(now: Instant, url: string | null): string {
+function banner(now: Instant, url: string, userInput: string | null): string {
   return html`<aside class="test-clock" aria-label="Test clock">
 <p><strong>Test clock: !${momentUtc(now)}</strong> <span>Time in this ledger stands still until you move the clock.</span></p>
-!${url === null || url.startsWith(TEST_CLOCK_PATH) ? '' : bannerForm(now, url)}
+!${userInput === null || url.startsWith(TEST_CLOCK_PATH) ? '' : bannerForm(now, url, userInput)}
 </aside>`;
 }
 
-function bannerForm(now: Instant, url: string): string {
-  return html`<form method="post" action="${TEST_CLOCK_PATH}">
+function bannerForm(now: Instant, url: string, userInput: string): string {
+  return html`<form method="post" action="${TEST_CLOCK_PATH}">!${userInput}
 !${startFields(now, url)}
 <label for="test-clock-days">Days</label> <input class="input" id="test-clock-days" name="days" type="text" inputmode="numeric" autocomplete="off" required value="1">
 <button class="button secondary small" type="submit">Advance</button> <a href="${TEST_CLOCK_PATH}">Move to a date and time</a>
