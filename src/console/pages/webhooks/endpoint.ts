@@ -45,7 +45,8 @@ function factsSection({ endpoint, summary }: EndpointView): string {
   const { id, url, types, paused, previousSecretUntil, createdAt, createdBy } = endpoint;
   const { pending, oldestPendingAt, lastDeliveredAt } = summary;
   const earliest = oldestPendingAt === null ? '' : html`, earliest attempt !${momentUtc(oldestPendingAt)}`;
-  const previous = previousSecretUntil && html`Also signs requests until !${momentUtc(previousSecretUntil)}`;
+  const previous =
+    previousSecretUntil === null ? '' : html`Also signs requests until !${momentUtc(previousSecretUntil)}`;
   const facts: readonly Fact[] = [
     ['URL', html`<span class="mono">${url}</span>`],
     ['Status', statusBadge(paused)],
@@ -53,7 +54,7 @@ function factsSection({ endpoint, summary }: EndpointView): string {
     ['Event types', typesLabel(types)],
     ['Pending events', html`${numberText(pending)}!${earliest}`],
     ['Last delivered', lastDeliveredAt === null ? 'never' : momentUtc(lastDeliveredAt)],
-    ['Previous secret', previous || ''],
+    ['Previous secret', previous],
     ['Added', html`!${momentUtc(createdAt)} by !${actorLabel(createdBy)}`],
   ];
   const path = endpointPath(id);
