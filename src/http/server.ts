@@ -35,9 +35,10 @@ import { sendError, sendInvalid, sendProblem } from './problem-reply.ts';
 import { InvalidRequest, PROBLEMS } from './problems.ts';
 import { requestIds } from './request-id.ts';
 
-type GivenOptions = Omit<Measured, 'inFlight'> & Described & Pick<CallOptions, 'events' | 'testClock' | 'pages'>;
-
-export interface HttpServerOptions extends GivenOptions {
+export interface HttpServerOptions
+  extends Omit<Measured, 'inFlight'>,
+    Described,
+    Pick<CallOptions, 'events' | 'testClock' | 'pages'> {
   readonly authenticator: Authenticator;
   readonly logger: FastifyBaseLogger;
   readonly console: OtherPages;

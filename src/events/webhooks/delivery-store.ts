@@ -69,26 +69,15 @@ export class DeliveryStore {
     for (;;) {
       const rows = await this.#database.queries
         .selectFrom('webhook_pending')
-        .select(['place', 'event_id', 'type', 'end_user_id', 'attempts', 'first_attempt_at', 'next_attempt_at'])
+        .select(['place', 'event_id as id', 'type', 'end_user_id as endUserId', 'attempts'])
+        .select(['first_attempt_at as firstAttemptAt', 'next_attempt_at as nextAttemptAt'])
         .where('endpoint_id', '=', endpointId)
         .where('place', '>', events.at(-1)?.place ?? 0)
         .orderBy('place')
         .limit(PENDING_PER_READ)
         .execute();
       for (const row of rows)
-        events.push({
-          id: row.event_id,
-          type: row.type,
-          endUserId: row.end_user_id,
-          queuedAt: row.first_attempt_at,
-          body: null,
-          place: row.place,
-          attempts: row.attempts,
-          firstAttemptAt: row.first_attempt_at,
-          nextAttemptAt: row.next_attempt_at,
-          isSending: false,
-          isDone: false,
-        });
+        events.push({ ...row, queuedAt: row.firstAttemptAt, body: null, isSending: false, isDone: false });
       if (rows.length < PENDING_PER_READ) return events;
       await setImmediate();
     }
@@ -222,7 +211,8 @@ export class DeliveryStore {
         .where('place', '=', place)
         .where('restart_revision', '<=', revision)
         .execute();
-    const firstPlace = passed.length === 0 ? 0 : await this.#addPassed(queries, changes, now);
+    const rows = passed.map((event) => ({ ...event, eventId: event.id, body: event.body as string }));
+    const firstPlace = rows.length === 0 ? 0 : await addPending(queries, endpointId, rows, now);
     if (changes.isDue)
       await queries
         .updateTable('webhook_pending')
@@ -232,11 +222,6 @@ export class DeliveryStore {
         .execute();
     await addDeliveries(queries, endpointId, deliveries);
     return firstPlace;
-  }
-
-  #addPassed(queries: AccountQueries, { endpointId, passed }: EndpointChanges, now: Instant): Promise<number> {
-    const rows = passed.map((event) => ({ ...event, eventId: event.id, body: event.body as string }));
-    return addPending(queries, endpointId, rows, now);
   }
 }
 
