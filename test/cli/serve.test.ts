@@ -1,11 +1,11 @@
 // Tests that `scrip serve` never logs an API key and, after a SIGTERM or SIGINT, responds to the requests in flight.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
@@ -15,6 +15,9 @@ import { effort } from '../effort.ts';
 import { auditOf, problemsOf, temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
 import { add, COMMANDS_AT_ONCE, ledgerAt, MAIN, Running, SECRET, serve } from './scrip-command.ts';
 import { createKeyHere } from './served-here.ts';
+
+/** Options of `unshare` with which a command is process 1, as in a container. */
+const CONTAINER = ['--pid', '--fork', '--kill-child'];
 
 describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
   test('scrip serve --create creates the folder and the ledger, but no API key, and prints how to create a key', async (t) => {
@@ -120,6 +123,23 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
       await running.says(/^Scrip is listening on/m);
       running.kill(signal);
       assert.equal((await running.ended).code, 0, `${args} ${signal}`);
+    }
+  });
+
+  test('a SIGTERM or SIGINT that arrives while scrip serve is starting as process 1 of a container ends it at once', {
+    skip: spawnSync('unshare', [...CONTAINER, 'true']).status !== 0 && 'this system has no PID namespaces',
+  }, async (t) => {
+    const silentDatabase = createServer().listen(0, '127.0.0.1');
+    t.after(() => silentDatabase.close());
+    await once(silentDatabase, 'listening');
+    const { port } = silentDatabase.address() as AddressInfo;
+    const env = { ...process.env, DATABASE_URL: `postgres://127.0.0.1:${port}/scrip`, PORT: '0' };
+    for (const [signal, code] of [['SIGTERM', 143] as const, ['SIGINT', 130] as const]) {
+      const child = spawn('unshare', [...CONTAINER, process.execPath, MAIN, 'serve'], { env, stdio: 'ignore' });
+      t.after(() => child.kill('SIGKILL'));
+      await once(silentDatabase, 'connection');
+      process.kill(Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')), signal);
+      assert.deepEqual(await once(child, 'exit'), [code, null]);
     }
   });
 });
