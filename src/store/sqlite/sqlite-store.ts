@@ -50,11 +50,11 @@ export async function openSqliteStore(
     const ledger = new SqliteLedgerStore(db, clock, pending, writer, [keys, lock]);
     return {
       ledger,
-      keys: sqliteKeyStore(keys, clock, (ids) => writer.recordKeyUses(ids)),
+      keys: sqliteKeyStore(keys, clock, (ids) => writer.call('recordKeyUses', ids)),
       console: new SqliteConsoleStore(ledger),
       events: new SqliteEventLog(ledger),
       imports: ledger,
-      testClock: testClock ? { now: async () => clock.now(), move: (to) => writer.moveClock(to) } : null,
+      testClock: testClock ? { now: async () => clock.now(), move: (to) => writer.call('moveClock', to) } : null,
     };
   } catch (error) {
     db?.close();

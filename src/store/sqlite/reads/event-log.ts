@@ -73,7 +73,7 @@ export class SqliteEventLog implements EventLog {
       if (!step.isMore) until = passed;
     }
     if (step.isEmpty) return false;
-    const isSaved = await this.#ledger.saveEvents(step.derive(derive, until));
+    const isSaved = await this.#ledger.writer.call('saveEvents', step.derive(derive, until));
     // By now, time-driven events might be due for more end users, including end users of this step.
     return step.isMore || !isSaved || this.#steps.hasDue(clock.peek());
   }
@@ -115,7 +115,7 @@ export class SqliteEventLog implements EventLog {
     const before = clock.machineTime(clock.peek()) - retentionMs;
     const recordedAt = this.#ledger.attempt(() => this.#oldestRecordedAt.get()?.[0] as Instant | undefined);
     if (recordedAt === undefined || recordedAt >= before) return false;
-    return this.#ledger.deleteExpiredEvents(retentionMs);
+    return this.#ledger.writer.call('deleteExpiredEvents', retentionMs);
   }
 
   /** @throws InvalidCursor */

@@ -31,13 +31,13 @@ function storeWithSlowWriter() {
   const db = openLedgerFile(temporaryFile(), false);
   opened.push(db);
   const batches: PromiseWithResolvers<Written>[] = [];
-  const write = () => {
+  const call = () => {
     const batch = Promise.withResolvers<Written>();
     batches.push(batch);
     return batch.promise;
   };
   const clock = new LedgerClock(Date.now);
-  const store = new SqliteLedgerStore(db, clock, new PendingPostings(), { write } as unknown as LedgerWriter, []);
+  const store = new SqliteLedgerStore(db, clock, new PendingPostings(), { call } as unknown as LedgerWriter, []);
   return { store, batches };
 }
 

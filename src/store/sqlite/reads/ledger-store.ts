@@ -29,7 +29,6 @@ import { type PendingPostings, pendingPostingsOf } from '../balances/pending-pos
 import { faultOf } from '../file/sqlite-error.ts';
 import { prepare, readTogether, type Statement } from '../file/statements.ts';
 import { uuidOf } from '../file/uuid.ts';
-import type { EventPart } from '../journal/events.ts';
 import { PastStates } from '../journal/past-states.ts';
 import { PostingReader } from '../journal/posting-reader.ts';
 import { SnapshotReader } from '../journal/snapshots.ts';
@@ -65,12 +64,12 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly totals: TotalsKeeper;
   readonly db: DatabaseSync;
   readonly clock: LedgerClock;
+  readonly writer: LedgerWriter;
   readonly postings: PostingReader;
   readonly #snapshots: SnapshotReader;
   readonly #transactions: TransactionReader;
   readonly #historyPages: HistoryPages;
   readonly #pastStates: PastStates;
-  readonly #writer: LedgerWriter;
   /** The connections that `close` closes after `db`, in this order. */
   readonly #others: readonly DatabaseSync[];
   readonly #due: Statement;
@@ -95,7 +94,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   ) {
     this.db = db;
     this.clock = clock;
-    this.#writer = writer;
+    this.writer = writer;
     this.#others = others;
     this.#pending = pending;
     this.#endUsers = new EndUserReader(db);
@@ -122,7 +121,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     const batch: BatchInFlight = { commands, ended: null, isOutcomeUnknown: false };
     this.#inFlight.add(batch);
     try {
-      const written = await this.#writer.write(commands, onDecided, part);
+      const writing = this.writer.call('write', commands, part);
+      // The writer handles its calls in order, so the next batch can be sent now.
+      onDecided();
+      const written = await writing;
       this.#noteWritten(commands, written);
       this.#end(batch);
       return written.outcomes;
@@ -204,7 +206,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
-    return this.#writer.deleteExpiredRecords(retention);
+    return this.writer.call('deleteExpiredRecords', retention);
   }
 
   unreachable(): readonly string[] {
@@ -217,7 +219,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
 
   async close(): Promise<void> {
     try {
-      await this.#writer.close();
+      await this.writer.close();
     } finally {
       this.db.close();
       for (const other of this.#others) other.close();
@@ -289,14 +291,6 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     const now = this.clock.now();
     for (const batch of [...this.#inFlight]) await answered(batch);
     return now;
-  }
-
-  saveEvents(part: EventPart): Promise<boolean> {
-    return this.#writer.saveEvents(part);
-  }
-
-  deleteExpiredEvents(retentionMs: number): Promise<boolean> {
-    return this.#writer.deleteExpiredEvents(retentionMs);
   }
 
   /** Runs a read. If the read finds an invariant violation, `write` fails from then on. */
@@ -376,7 +370,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   /** Asks the writer to update the totals, but only if there are new postings. */
   async #updateTotals(): Promise<boolean> {
     const hasNew = this.attempt(() => this.#uncounted.get(TOTALS) !== undefined);
-    return hasNew && this.#writer.updateTotals();
+    return hasNew && this.writer.call('updateTotals');
   }
 }
 

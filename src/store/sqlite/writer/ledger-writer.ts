@@ -4,18 +4,12 @@
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { Command } from '../../../ledger/command.ts';
-import type { Instant } from '../../../ledger/instant.ts';
-import type { IdempotencyRetention } from '../../ledger-store.ts';
 import { CannotOpen, StoreFault } from '../../store-fault.ts';
-import type { TestClockMove } from '../../test-clock.ts';
-import type { ImportPart } from '../../tools/ledger-import.ts';
 import { faultOf } from '../file/sqlite-error.ts';
-import type { EventPart } from '../journal/events.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { Writer, type WriterOptions } from './writer.ts';
-import type { Failed, Reply, ThreadMessage, ThreadReply, WriterData, WriterRequest } from './writer-thread.ts';
-import { type Written, writtenOf } from './written.ts';
+import type { Failed, ThreadMessage, ThreadReply, WriterData, WriterMethod, WriterRequest } from './writer-thread.ts';
+import { writtenOf } from './written.ts';
 
 /** This file has the extension `.ts` in the repository, and `.js` in the package. */
 const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
@@ -35,18 +29,14 @@ export interface WriterEvents {
   onRotations(count: number): void;
 }
 
-/** The methods of `Writer`, but asynchronous. If the store fails, the promises reject with a StoreFault. */
+/** Calls the methods of the writer, in the order of the calls. */
 export interface LedgerWriter {
-  /** @param onSent called when the next batch can be sent; batches are written in the order in which they are sent */
-  write(commands: readonly Command[], onSent: () => void, part?: ImportPart | null): Promise<Written>;
-  deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
-  updateTotals(): Promise<boolean>;
-  saveEvents(part: EventPart): Promise<boolean>;
-  deleteExpiredEvents(retentionMs: number): Promise<boolean>;
-  recordKeyUses(ids: readonly number[]): Promise<void>;
-  moveClock(move: TestClockMove): Promise<Instant | null>;
+  /** @throws StoreFault (rejects) if the store fails */
+  call<Name extends WriterMethod>(name: Name, ...parameters: Parameters<Writer[Name]>): Promise<Result<Name>>;
   close(): Promise<void>;
 }
+
+type Result<Name extends WriterMethod> = ReturnType<Writer[Name]>;
 
 export class WriterInPlace implements LedgerWriter {
   readonly #writer: Writer;
@@ -58,48 +48,18 @@ export class WriterInPlace implements LedgerWriter {
     this.#events = events;
   }
 
-  write(commands: readonly Command[], onSent: () => void, part: ImportPart | null = null): Promise<Written> {
-    const written = this.#attempt(() => this.#writer.write(commands, part));
-    onSent();
-    return written;
-  }
-
-  deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
-    return this.#attempt(() => this.#writer.deleteExpiredRecords(retention));
-  }
-
-  updateTotals(): Promise<boolean> {
-    return this.#attempt(() => this.#writer.updateTotals());
-  }
-
-  saveEvents(part: EventPart): Promise<boolean> {
-    return this.#attempt(() => this.#writer.saveEvents(part));
-  }
-
-  deleteExpiredEvents(retentionMs: number): Promise<boolean> {
-    return this.#attempt(() => this.#writer.deleteExpiredEvents(retentionMs));
-  }
-
-  recordKeyUses(ids: readonly number[]): Promise<void> {
-    return this.#attempt(() => this.#writer.recordKeyUses(ids));
-  }
-
-  moveClock(move: TestClockMove): Promise<Instant | null> {
-    return this.#attempt(() => this.#writer.moveClock(move));
+  async call<Name extends WriterMethod>(name: Name, ...parameters: Parameters<Writer[Name]>): Promise<Result<Name>> {
+    try {
+      return Reflect.apply(this.#writer[name], this.#writer, parameters);
+    } catch (error) {
+      if (error instanceof StoreFault) this.#recover();
+      throw error;
+    }
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#writer.close();
-  }
-
-  async #attempt<Result>(work: () => Result): Promise<Result> {
-    try {
-      return work();
-    } catch (error) {
-      if (error instanceof StoreFault) this.#recover();
-      throw error;
-    }
   }
 
   /** Recovers immediately, but calls `onTrouble` only after the failed request has been rejected. */
@@ -116,11 +76,10 @@ export class WriterInPlace implements LedgerWriter {
   }
 }
 
-/** Requests are answered in the order in which they were sent. */
 export class ThreadedWriter implements LedgerWriter {
   readonly #worker: Worker;
   readonly #events: WriterEvents;
-  readonly #asked: PromiseWithResolvers<Reply>[] = [];
+  readonly #asked: PromiseWithResolvers<unknown>[] = [];
   #isClosed = false;
 
   static async open(
@@ -144,34 +103,10 @@ export class ThreadedWriter implements LedgerWriter {
     worker.on('exit', () => this.#fail('the writer thread has ended'));
   }
 
-  async write(commands: readonly Command[], onSent: () => void, part: ImportPart | null = null): Promise<Written> {
-    const reply = this.#ask({ commands: JSON.stringify(commands), part });
-    onSent();
-    return writtenOf((await reply) as string);
-  }
-
-  async deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
-    return (await this.#ask({ deleteExpired: retention })) as boolean;
-  }
-
-  async updateTotals(): Promise<boolean> {
-    return (await this.#ask({ updateTotals: true })) as boolean;
-  }
-
-  async saveEvents(part: EventPart): Promise<boolean> {
-    return (await this.#ask({ events: JSON.stringify(part) })) as boolean;
-  }
-
-  async deleteExpiredEvents(retentionMs: number): Promise<boolean> {
-    return (await this.#ask({ deleteEvents: retentionMs })) as boolean;
-  }
-
-  async recordKeyUses(ids: readonly number[]): Promise<void> {
-    await this.#ask({ usedKeys: ids });
-  }
-
-  async moveClock(move: TestClockMove): Promise<Instant | null> {
-    return (await this.#ask({ moveClock: move })) as Instant | null;
+  /** JSON is copied to the writer thread faster than objects. */
+  async call<Name extends WriterMethod>(name: Name, ...parameters: Parameters<Writer[Name]>): Promise<Result<Name>> {
+    const reply = await this.#ask({ name, parameters: JSON.stringify(parameters) });
+    return (name === 'write' ? writtenOf(reply as string) : reply) as Result<Name>;
   }
 
   async close(): Promise<void> {
@@ -181,9 +116,9 @@ export class ThreadedWriter implements LedgerWriter {
     await ended;
   }
 
-  #ask(request: WriterRequest): Promise<Reply> {
+  #ask(request: WriterRequest): Promise<unknown> {
     if (this.#isClosed) return Promise.reject(new StoreFault('Internal', 'the writer thread has ended'));
-    const asked = Promise.withResolvers<Reply>();
+    const asked = Promise.withResolvers<unknown>();
     this.#asked.push(asked);
     this.#worker.postMessage(request satisfies ThreadMessage);
     return asked.promise;

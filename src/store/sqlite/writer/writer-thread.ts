@@ -2,12 +2,7 @@
 // events.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import type { Command } from '../../../ledger/command.ts';
-import type { IdempotencyRetention } from '../../ledger-store.ts';
 import { type FaultCode, StoreFault } from '../../store-fault.ts';
-import type { TestClockMove } from '../../test-clock.ts';
-import type { ImportPart } from '../../tools/ledger-import.ts';
-import type { EventPart } from '../journal/events.ts';
 import { LedgerClock } from './ledger-clock.ts';
 import { Writer, type WriterOptions } from './writer.ts';
 import { writtenText } from './written.ts';
@@ -19,22 +14,23 @@ export interface WriterData {
   readonly options: Partial<WriterOptions>;
 }
 
-export type WriterRequest =
-  /** The commands as JSON. */
-  | { readonly commands: string; readonly part: ImportPart | null }
-  | { readonly updateTotals: true }
-  /** An `EventPart` as JSON, which is copied to the writer thread faster than an object. */
-  | { readonly events: string }
-  /** How long events are kept, in milliseconds. */
-  | { readonly deleteEvents: number }
-  | { readonly deleteExpired: IdempotencyRetention }
-  | { readonly usedKeys: readonly number[] }
-  | { readonly moveClock: TestClockMove };
+/** The methods of `Writer` that the main thread calls. */
+export type WriterMethod =
+  | 'write'
+  | 'deleteExpiredRecords'
+  | 'updateTotals'
+  | 'saveEvents'
+  | 'deleteExpiredEvents'
+  | 'recordKeyUses'
+  | 'moveClock';
+
+export interface WriterRequest {
+  readonly name: WriterMethod;
+  /** JSON. */
+  readonly parameters: string;
+}
 
 export type ThreadMessage = WriterRequest | 'close';
-
-/** The return value of a method of `Writer`. The result of a batch is sent as the text from `writtenText`. */
-export type Reply = string | boolean | number | null | undefined;
 
 export interface Failed {
   readonly fault: FaultCode;
@@ -42,7 +38,8 @@ export interface Failed {
 }
 
 export type ThreadReply =
-  | { readonly reply: Reply }
+  /** The return value of the method. The result of a batch is sent as the text from `writtenText`. */
+  | { readonly reply: unknown }
   | Failed
   /** An event that reports why the writer has failed; null reports that the writer works again. */
   | { readonly trouble: Failed | null }
@@ -111,15 +108,9 @@ function serve(writer: Writer, port: MessagePort): void {
   send('open');
 }
 
-function handle(writer: Writer, request: WriterRequest): Reply {
-  if ('commands' in request) return writtenText(writer.write(JSON.parse(request.commands) as Command[], request.part));
-  if ('deleteExpired' in request) return writer.deleteExpiredRecords(request.deleteExpired);
-  if ('updateTotals' in request) return writer.updateTotals();
-  if ('events' in request) return writer.saveEvents(JSON.parse(request.events) as EventPart);
-  if ('deleteEvents' in request) return writer.deleteExpiredEvents(request.deleteEvents);
-  if ('moveClock' in request) return writer.moveClock(request.moveClock);
-  writer.recordKeyUses(request.usedKeys);
-  return undefined;
+function handle(writer: Writer, { name, parameters }: WriterRequest): unknown {
+  const result = Reflect.apply(writer[name], writer, JSON.parse(parameters));
+  return name === 'write' ? writtenText(result) : result;
 }
 
 function attempt<Result>(work: () => Result): Result | Failed {
