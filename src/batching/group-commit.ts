@@ -264,8 +264,7 @@ export class GroupCommit {
       if (entry.requester?.isDisconnected) this.#answer(entry, CANCELED);
       else entries.push(entry);
     };
-    while (entries.length < BATCH_COMMANDS_MAX && requests.length > 0)
-      for (const entry of requests.take(BATCH_COMMANDS_MAX - entries.length)) take(entry);
+    while (entries.length < BATCH_COMMANDS_MAX && requests.length > 0) take(requests.take() as Entry);
     lane.settledMax =
       entries.length > 0 ? SETTLED_BESIDE_REQUESTS_MAX : Math.min(SETTLED_GROWTH * lane.settledMax, BATCH_COMMANDS_MAX);
     const max = Math.min(entries.length + lane.settledMax, BATCH_COMMANDS_MAX);

@@ -55,7 +55,7 @@ export class SendingGate {
   #admitNext(): void {
     this.#inside += 1;
     this.#left -= 1;
-    this.#waiting.takeOne()?.();
+    this.#waiting.take()?.();
   }
 
   #step(): void {

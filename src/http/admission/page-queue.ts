@@ -36,7 +36,7 @@ export class PageQueue {
   #makeRoom(): void {
     this.#reading -= 1;
     while (this.#reading < PAGES_AT_ONCE) {
-      const next = this.#waiting.takeOne();
+      const next = this.#waiting.take();
       if (next === undefined) return;
       if (next.requester?.isDisconnected) next.cancel();
       else {

@@ -68,8 +68,8 @@ export class Reading {
   #nextTurn(): void {
     this.#isScheduled = false;
     this.#pipelinedInTurn = 0;
-    if (this.#pipelined < PIPELINED_READ_MAX) resume(this.#emptied.takeOne());
-    if (this.#pipelined < PIPELINED_MAX) resume(this.#held.takeOne());
+    if (this.#pipelined < PIPELINED_READ_MAX) resume(this.#emptied.take());
+    if (this.#pipelined < PIPELINED_MAX) resume(this.#held.take());
     const isMore = this.#held.length > 0 && this.#pipelined < PIPELINED_MAX;
     if (isMore || (this.#emptied.length > 0 && this.#pipelined < PIPELINED_READ_MAX)) this.#schedule();
   }
