@@ -5,7 +5,6 @@ import { type EndUserKey, endUserText } from '../ledger/command.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
 import { BATCH_COMMANDS_MAX, CANCELED, type CommitResult, type GroupCommit, type Requester } from './group-commit.ts';
 import { IntervalJob } from './interval-job.ts';
-import type { QuietPauses } from './quiet-pauses.ts';
 
 /** Maximum number of end users whose `settle` commands are submitted together. */
 const END_USERS_MAX = BATCH_COMMANDS_MAX;
@@ -17,40 +16,27 @@ interface Submitted {
 
 const NONE: Submitted = { endUsers: new Set(), written: Promise.resolve() };
 
-export class RenewalJob {
+/**
+ * Runs at an interval. A timer for the next renewal would not notice when the clock jumps, and would fire immediately if
+ * the renewal were more than 2^31 ms away.
+ */
+export class RenewalJob extends IntervalJob {
   settled = 0;
   /** How many due end users the latest search found. */
   due = 0;
   #caughtUpAtMs = performance.now();
   readonly #store: LedgerStore;
   readonly #commit: GroupCommit;
-  /**
-   * Runs at an interval. A timer for the next renewal would not notice when the clock jumps, and would fire immediately
-   * if the renewal were more than 2^31 ms away.
-   */
-  readonly #job: IntervalJob;
 
   constructor(store: LedgerStore, commit: GroupCommit, onTrouble: (error: unknown) => void) {
+    super((stopping) => this.#settleAll(stopping), onTrouble);
     this.#store = store;
     this.#commit = commit;
-    this.#job = new IntervalJob((stopping) => this.#settleAll(stopping), onTrouble);
   }
 
   /** Milliseconds since the latest search that found no due end users, or since the job was created. */
   lateMs(): number {
     return performance.now() - this.#caughtUpAtMs;
-  }
-
-  start(pauses: QuietPauses | null = null): void {
-    this.#job.start(pauses);
-  }
-
-  stop(): Promise<void> {
-    return this.#job.stop();
-  }
-
-  tick(): Promise<void> {
-    return this.#job.tick();
   }
 
   async #settleAll(stopping: AbortSignal): Promise<void> {
