@@ -28,36 +28,21 @@ export function liveState(state: EndUserState, now: Instant): EndUserState {
  * The difference between an earlier and a later state of an end user. The later state contains all cycles of the
  * earlier one, and possibly more.
  */
-export interface CycleChanges {
+interface CycleChanges {
   readonly opened: readonly Cycle[];
   readonly changed: readonly { readonly before: Cycle; readonly after: Cycle }[];
 }
 
-/**
- * Compares cycles by identity: an unchanged cycle is the same object in both states. Most cycles also have the same
- * index in both states, so they are compared without a lookup by ID.
- */
+/** Compares cycles by identity: an unchanged cycle is the same object in both states, usually at the same index. */
 export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }: EndUserState): CycleChanges {
+  const earlier = new Map(before.filter((cycle, index) => cycle !== after[index]).map((cycle) => [cycle.id, cycle]));
   const opened: Cycle[] = [];
   const changed: { before: Cycle; after: Cycle }[] = [];
-  let moved: Map<string, Cycle> | null = null;
-  for (let index = 0; index < after.length; index++) {
-    const cycle = after[index] as Cycle;
-    const inPlace = before[index];
-    if (cycle === inPlace) continue;
-    if (cycle.id === inPlace?.id) {
-      changed.push({ before: inPlace, after: cycle });
-      continue;
-    }
-    // New cycles usually come last, after all cycles of the earlier state. In that case, no map is needed.
-    if (inPlace === undefined && moved === null) {
-      opened.push(cycle);
-      continue;
-    }
-    moved ??= new Map(before.map((each) => [each.id, each]));
-    const earlier = moved.get(cycle.id);
-    if (earlier === undefined) opened.push(cycle);
-    else if (earlier !== cycle) changed.push({ before: earlier, after: cycle });
+  for (const [index, cycle] of after.entries()) {
+    if (cycle === before[index]) continue;
+    const known = earlier.get(cycle.id);
+    if (known === undefined) opened.push(cycle);
+    else if (known !== cycle) changed.push({ before: known, after: cycle });
   }
   return { opened, changed };
 }
