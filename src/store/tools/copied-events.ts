@@ -21,7 +21,8 @@ export class CopiedEvents {
   constructor(derive: DeriveEvents, tables: readonly TableRow[], until: Instant) {
     this.#derive = derive;
     this.#until = until;
-    const [account, days] = (['account', 'expiring_days'] as const).map((name) => COPIED_TABLES.accounts.indexOf(name));
+    const columns = COPIED_TABLES.accounts.split(', ');
+    const [account, days] = ['account', 'expiring_days'].map((name) => columns.indexOf(name));
     const accounts = tables.filter(({ table }) => table === 'accounts');
     this.#expiringDays = new Map(
       accounts.map(({ values }) => [Number(values[account as number]), Number(values[days as number])]),

@@ -53,7 +53,8 @@ export function accountsDigest(tableRows: readonly TableRow[]): string {
 /** Omits `last_used_at`, because it changes even if nothing else in the ledger changes. */
 function linesOf(tableRows: readonly TableRow[]): string[] {
   const lines = tableRows.map(({ table, values }) => {
-    const kept = values.filter((_, index) => COPIED_TABLES[table][index] !== 'last_used_at');
+    const columns = COPIED_TABLES[table].split(', ');
+    const kept = values.filter((_, index) => columns[index] !== 'last_used_at');
     return JSON.stringify([table, ...kept]);
   });
   return lines.sort();

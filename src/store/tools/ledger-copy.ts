@@ -37,48 +37,17 @@ export interface RowCounts {
  * either, because it refers to events, and events are not copied.
  */
 export const COPIED_TABLES = {
-  accounts: ['account', 'name', 'created_at', 'expiring_days', 'last_endpoint_id'],
-  api_keys: [
-    'key_id',
-    'account',
-    'scope',
-    'secret_sha256',
-    'hint',
-    'name',
-    'created_at',
-    'created_by',
-    'revoked_at',
-    'revoked_by',
-    'last_used_at',
-  ],
-  imports: [
-    'import_id',
-    'account',
-    'file_name',
-    'rows_sha256',
-    'row_count',
-    'rows_done',
-    'rows_granted',
-    'started_at',
-    'updated_at',
-  ],
-  thresholds: ['account', 'below', 'created_at'],
-  webhook_endpoints: [
-    'endpoint_id',
-    'account',
-    'url',
-    'types',
-    'secret',
-    'previous_secrets',
-    'created_at',
-    'created_by',
-    'paused_at',
-    'paused_because',
-  ],
-  console_users: ['id', 'email', 'password_hash', 'created_at'],
-  console_members: ['user_id', 'account', 'role', 'created_at'],
-  console_invitations: ['token_sha256', 'account', 'role', 'created_at', 'expires_at', 'used_at', 'inviter_id'],
-} as const satisfies Record<string, readonly string[]>;
+  accounts: 'account, name, created_at, expiring_days, last_endpoint_id',
+  api_keys:
+    'key_id, account, scope, secret_sha256, hint, name, created_at, created_by, revoked_at, revoked_by, last_used_at',
+  imports: 'import_id, account, file_name, rows_sha256, row_count, rows_done, rows_granted, started_at, updated_at',
+  thresholds: 'account, below, created_at',
+  webhook_endpoints:
+    'endpoint_id, account, url, types, secret, previous_secrets, created_at, created_by, paused_at, paused_because',
+  console_users: 'id, email, password_hash, created_at',
+  console_members: 'user_id, account, role, created_at',
+  console_invitations: 'token_sha256, account, role, created_at, expires_at, used_at, inviter_id',
+} as const;
 
 export type CopiedTable = keyof typeof COPIED_TABLES;
 

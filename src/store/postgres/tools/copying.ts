@@ -159,7 +159,7 @@ class PostgresCopying implements CopyDestination {
     const found: TableRow[] = [];
     for (const table of COPIED_TABLE_NAMES) {
       // JSON preserves the difference between numbers and strings.
-      const rows = await this.#rows(`SELECT json_build_array(${COPIED_TABLES[table].join(', ')}) FROM scrip.${table}`);
+      const rows = await this.#rows(`SELECT json_build_array(${COPIED_TABLES[table]}) FROM scrip.${table}`);
       for (const [values] of rows) found.push({ table, values: JSON.parse(values as string) });
     }
     return found;
@@ -169,7 +169,7 @@ class PostgresCopying implements CopyDestination {
     const deletions = COPIED_TABLE_NAMES.toReversed().map((table) => sql(`DELETE FROM scrip.${table}`));
     const insertions = rows.map(({ table, values }) => {
       const parameters = values.map((_, index) => `$${index + 1}`).join(', ');
-      return sql(`INSERT INTO scrip.${table} (${COPIED_TABLES[table].join(', ')}) VALUES (${parameters})`, values);
+      return sql(`INSERT INTO scrip.${table} (${COPIED_TABLES[table]}) VALUES (${parameters})`, values);
     });
     await this.#connection.send([...begin(this.#database), ...deletions, ...insertions, COMMIT]);
   }

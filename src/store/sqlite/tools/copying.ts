@@ -154,7 +154,7 @@ class SqliteCopying implements CopyDestination {
 
   async tableRows(): Promise<readonly TableRow[]> {
     return COPIED_TABLE_NAMES.flatMap((table) => {
-      const rows = prepare(this.#db, `SELECT ${COPIED_TABLES[table].join(', ')} FROM ${table}`).all();
+      const rows = prepare(this.#db, `SELECT ${COPIED_TABLES[table]} FROM ${table}`).all();
       return rows.map((values) => ({ table, values: values as TableRow['values'] }));
     });
   }
@@ -164,8 +164,7 @@ class SqliteCopying implements CopyDestination {
       for (const table of COPIED_TABLE_NAMES.toReversed()) this.#db.exec(`DELETE FROM ${table}`);
       for (const { table, values } of rows) {
         const parameters = values.map(() => '?').join(', ');
-        const columns = COPIED_TABLES[table].join(', ');
-        this.#db.prepare(`INSERT INTO ${table} (${columns}) VALUES (${parameters})`).run(...values);
+        this.#db.prepare(`INSERT INTO ${table} (${COPIED_TABLES[table]}) VALUES (${parameters})`).run(...values);
       }
     });
   }
