@@ -163,7 +163,7 @@ function furtherJobs(
 ): readonly IntervalJob[] {
   const jobs = [
     idempotencySweep(ledger, idempotency, failing('deleting expired idempotency records')),
-    new PacedJob(() => ledger.totals.catchUp(), failing("updating the console's totals")),
+    new PacedJob(() => ledger.updateTotals(), failing("updating the console's totals")),
     eventSweep(eventLog, events.retentionMs, failing('deleting old events')),
   ];
   if (imports) jobs.push(importJob(imports, failing('granting the credits of an import')));

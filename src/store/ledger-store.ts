@@ -8,7 +8,6 @@ import type { Transaction } from '../ledger/posting.ts';
 import type { EndUserState } from '../ledger/state.ts';
 import type { IdRange, TransactionId } from '../ledger/transaction-id.ts';
 import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
-import type { TotalsKeeper } from './totals.ts';
 import type { HistoryPage, HistoryRequest } from './transaction-history.ts';
 
 /**
@@ -62,7 +61,6 @@ export interface IdempotencyRetention {
 
 export interface LedgerStore {
   readonly lanes: Lanes;
-  readonly totals: TotalsKeeper;
   /**
    * Decides the outcomes of the commands in order, and stores their effects in one database transaction. Resolves with
    * one outcome for each command as soon as that transaction is on stable storage. If the end users of the batch have
@@ -100,6 +98,12 @@ export interface LedgerStore {
    * events, the result can omit end users that have been overdue for longer than others in the result.
    */
   due(limit: number): Promise<readonly EndUserKey[]>;
+  /**
+   * Adds the next postings of the feed to the totals.
+   *
+   * @returns whether the feed might contain more postings
+   */
+  updateTotals(): Promise<boolean>;
   /**
    * Deletes a limited number of expired idempotency records.
    *

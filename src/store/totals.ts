@@ -4,6 +4,7 @@
 import type { EndUserKey } from '../ledger/command.ts';
 import { DAY_MS, HOUR_MS } from '../ledger/instant.ts';
 import { isListed, type Posting, type PostingKind, rolledOverBy } from '../ledger/posting.ts';
+import type { FeedPosting } from './feed.ts';
 
 /** The total of all transactions of one kind that one actor made on one day (UTC). */
 export interface DailyTotal {
@@ -29,21 +30,6 @@ export interface Totals {
   readonly expiries: readonly ExpiryTotal[];
 }
 
-export interface TotalsKeeper {
-  /**
-   * Adds the next postings of the feed to the totals.
-   *
-   * @returns whether the feed might contain more postings
-   * @throws StoreFault
-   */
-  catchUp(): Promise<boolean>;
-}
-
-interface CountedPosting {
-  readonly user: EndUserKey;
-  readonly posting: Posting;
-}
-
 export function hourOf(instant: number): number {
   return Math.floor(instant / HOUR_MS);
 }
@@ -52,7 +38,7 @@ export function dayOf(instant: number): number {
   return Math.floor(instant / DAY_MS);
 }
 
-export function totalsOfPostings(postings: Iterable<CountedPosting>): Totals {
+export function totalsOfPostings(postings: Iterable<FeedPosting>): Totals {
   const sum = new TotalsSum();
   for (const each of postings) sum.add(each);
   return sum.totals();
@@ -63,11 +49,9 @@ export class TotalsSum {
   readonly #expiries = new Map<string, ExpiryTotal>();
   #previousId: string | null = null;
   #previousUser: EndUserKey | null = null;
-  #latestDaily: DailyTotal | null = null;
 
   /** Add all postings of one transaction before the postings of the next one. */
-  add(entry: CountedPosting): void {
-    const { user, posting } = entry;
+  add({ user, posting }: FeedPosting): void {
     const { account } = user;
     const { kind, actor, transactionId } = posting;
     if (!isListed(kind)) return;
@@ -124,19 +108,10 @@ export class TotalsSum {
   }
 
   addDaily(total: DailyTotal): void {
-    const latest = this.#latestDaily;
-    // Try the most recently used total first, because consecutive postings usually belong to the same total.
-    const { account, day, kind, actor } = total;
-    if (latest?.account === account && latest.day === day && latest.kind === kind && latest.actor === actor) {
-      latest.credits += total.credits;
-      latest.transactions += total.transactions;
-      return;
-    }
     const key = `${total.account} ${total.day} ${total.kind} ${total.actor}`;
     const known = this.#daily.get(key);
-    this.#latestDaily = known ?? { ...total };
     if (known === undefined) {
-      this.#daily.set(key, this.#latestDaily);
+      this.#daily.set(key, { ...total });
       return;
     }
     known.credits += total.credits;

@@ -41,7 +41,7 @@ for (let turn = 0; turn < Number(turns) && faults < FAULTS_MAX; turn++) {
   // Half of the iterations wait for only one of their commands, so that commands of two iterations overlap.
   if (random() < 0.5) await Promise.all(answers);
   else await Promise.race(answers);
-  if (turn % TURNS_PER_FEED_PART === 0) await ledger.totals.catchUp().catch(() => {});
+  if (turn % TURNS_PER_FEED_PART === 0) await ledger.updateTotals().catch(() => {});
 }
 process.kill(process.pid, 'SIGKILL');
 

@@ -58,7 +58,7 @@ export class Process implements Owner {
       new RenewalJob(store, this.commit, () => onTrouble('renewals fail')),
       idempotencySweep(store, retention, () => onTrouble('the sweep fails')),
       jobOf(
-        () => store.totals.catchUp(),
+        () => store.updateTotals(),
         () => onTrouble('the totals fail'),
       ),
       ...(events === null

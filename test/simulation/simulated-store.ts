@@ -31,7 +31,7 @@ import type {
 } from '../../src/store/ledger-store.ts';
 import type { LoadedEndUser } from '../../src/store/loaded-end-user.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
-import { type Totals, type TotalsKeeper, totalsOfPostings } from '../../src/store/totals.ts';
+import { type Totals, totalsOfPostings } from '../../src/store/totals.ts';
 import type { HistoryPage, HistoryRequest } from '../../src/store/transaction-history.ts';
 import type { Chance } from './chance.ts';
 import type { Disk, Lock } from './disk.ts';
@@ -86,7 +86,6 @@ export class SimulatedStore implements LedgerStore {
   readonly lanes: Lanes;
   readonly quietPauseMs = 0;
   readonly unreachable = () => [];
-  readonly totals: TotalsKeeper = { catchUp: () => this.#countSome() };
   readonly keys: Pick<KeyStore, 'find' | 'recordUses'> = {
     find: (hash) => this.#find(hash),
     recordUses: () => this.pause(1),
@@ -320,7 +319,7 @@ export class SimulatedStore implements LedgerStore {
   }
 
   /** Like the real stores, locks the feed's consumer, so that only one process at a time updates the totals. */
-  async #countSome(): Promise<boolean> {
+  async updateTotals(): Promise<boolean> {
     await this.pause(0.3);
     this.#mayFail('the feed cannot be read', 'StoreUnavailable');
     const lock = await this.disk.lock(['consumer totals'], this.owner);

@@ -220,7 +220,7 @@ export async function makeHistory(file: string): Promise<void> {
   await write([holding.hold(5, 9 * DAY_S)]);
   await write([planning.subtract(1), planning.startPlan(monthsPlan(900, 12, 50), 'at_period_end')]);
   await write([renewing.startCycle(60, 31), namesake.subtract(2), eternal.subtract(6)]);
-  while (await ledger.totals.catchUp());
+  while (await ledger.updateTotals());
   while (await events.deriveNext(deriveEvents));
   await ledger.close();
 }

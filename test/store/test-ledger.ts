@@ -112,7 +112,7 @@ export class TestLedger {
   }
 
   async consumeFeed(): Promise<void> {
-    await repeat(() => this.store.totals.catchUp());
+    await repeat(() => this.store.updateTotals());
     await this.deriveEvents();
   }
 

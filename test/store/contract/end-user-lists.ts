@@ -234,7 +234,7 @@ function lag({ it, itInTime }: Contract): void {
     let isOver = false;
     const summarizing = (async () => {
       while (!isOver) {
-        await ledger.store.totals.catchUp();
+        await ledger.store.updateTotals();
         await ledger.events.deriveNext(deriveEvents);
       }
     })();

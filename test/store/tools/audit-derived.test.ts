@@ -308,7 +308,7 @@ test('the audit finds nothing wrong in a correct ledger while a server writes to
     while (!isOver) {
       await ledger.write([oneTime.add(2), oneTime.subtract(1), renewing.subtract(1), rich.stopCycle()]);
       await ledger.write([replacing.startCycle(3, 7, 'replace')]);
-      await ledger.store.totals.catchUp();
+      await ledger.store.updateTotals();
     }
   })();
   for (let audits = 0; audits < 10; audits++) assert.deepEqual(problemsOf(await auditBeside(busy)), []);

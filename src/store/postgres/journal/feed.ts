@@ -34,7 +34,7 @@ interface FeedDatabase {
   readonly reach: Reach;
 }
 
-/** Implements `TotalsKeeper.catchUp`: adds the next batches of each part to the totals. */
+/** Adds the next batches of each part to the totals. @returns whether there might be more batches */
 export async function countSome({ pool, placement, reach }: FeedDatabase): Promise<boolean> {
   const rows = await reach.lookUp((reachable) => pool.rows(partsInFeed('totals', reachable)));
   let isMore = false;

@@ -24,7 +24,6 @@ import type {
 } from '../../ledger-store.ts';
 import type { LoadedEndUser } from '../../loaded-end-user.ts';
 import { InvalidCursor, type StoreFault } from '../../store-fault.ts';
-import type { TotalsKeeper } from '../../totals.ts';
 import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
 import { EVERYTHING, fromRandomStart, type Part } from '../citus/placement.ts';
 import type { Reachable } from '../citus/reach.ts';
@@ -103,7 +102,6 @@ interface PageRead extends LoadedEndUser {
 export class PostgresLedgerStore implements LedgerStore {
   readonly lanes: Lanes;
   readonly quietPauseMs: number;
-  readonly totals: TotalsKeeper;
   readonly database: LedgerDatabase;
   readonly close: () => Promise<void>;
   readonly #writer: BatchWriter;
@@ -127,7 +125,6 @@ export class PostgresLedgerStore implements LedgerStore {
     this.close = close;
     this.lanes = writer.lanes;
     this.quietPauseMs = placement.quietPauseMs;
-    this.totals = { catchUp: () => this.attempt(() => countSome(database)) };
     this.#deletedPart = randomInt(placement.parts.length);
   }
 
@@ -233,6 +230,10 @@ export class PostgresLedgerStore implements LedgerStore {
     const { pool, reach } = this.database;
     const values = [now, among, randomInt(BUCKETS), limit];
     return reach.lookUp((reachable) => pool.rows(sql(dueSql(buckets, reachable), values)));
+  }
+
+  updateTotals(): Promise<boolean> {
+    return this.attempt(() => countSome(this.database));
   }
 
   /**

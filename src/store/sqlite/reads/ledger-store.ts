@@ -22,7 +22,6 @@ import type {
 import type { LoadedEndUser } from '../../loaded-end-user.ts';
 import { InvalidCursor, StoreFault } from '../../store-fault.ts';
 import { type ImportGranter, type ImportPart, settling } from '../../tools/ledger-import.ts';
-import type { TotalsKeeper } from '../../totals.ts';
 import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
 import { EndUserReader } from '../balances/end-user-reader.ts';
 import { type PendingPostings, pendingPostingsOf } from '../balances/pending-postings.ts';
@@ -61,7 +60,6 @@ type QueuedRead = () => number;
 export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly lanes: Lanes = { count: 1, atOnce: 1, of: () => 0 };
   readonly quietPauseMs = 0;
-  readonly totals: TotalsKeeper;
   readonly db: DatabaseSync;
   readonly clock: LedgerClock;
   readonly writer: LedgerWriter;
@@ -109,7 +107,6 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
       db,
       `SELECT 1 FROM postings WHERE posting > coalesce((SELECT posting FROM feed_positions WHERE consumer = ?), 0) LIMIT 1`,
     );
-    this.totals = { catchUp: () => this.#updateTotals() };
   }
 
   async write(
@@ -203,6 +200,11 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
         endUser: uuidOf(endUser as Uint8Array),
       })),
     );
+  }
+
+  async updateTotals(): Promise<boolean> {
+    const hasNew = this.attempt(() => this.#uncounted.get(TOTALS) !== undefined);
+    return hasNew && this.writer.call('updateTotals');
   }
 
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
@@ -365,12 +367,6 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     });
     this.#queue.splice(0, done);
     this.#schedule();
-  }
-
-  /** Asks the writer to update the totals, but only if there are new postings. */
-  async #updateTotals(): Promise<boolean> {
-    const hasNew = this.attempt(() => this.#uncounted.get(TOTALS) !== undefined);
-    return hasNew && this.writer.call('updateTotals');
   }
 }
 

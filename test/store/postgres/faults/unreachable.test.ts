@@ -62,7 +62,7 @@ describe('a process that becomes unreachable in a transaction', { concurrency: t
     withUnreachable(t, async ({ ledger, url, cutOff }) => {
       const lost = await openFor(t, url);
       await ledger.write([ADA.add(10)]);
-      await cutOff(/FOR UPDATE SKIP LOCKED/, () => lost.store.totals.catchUp());
+      await cutOff(/FOR UPDATE SKIP LOCKED/, () => lost.store.updateTotals());
       const isCounted = async () => {
         await ledger.consumeFeed();
         return (await ledger.console.overview(1, { days: 2 })).outstanding === 10n;

@@ -37,7 +37,7 @@ async function outstanding(ledger: TestLedger): Promise<bigint> {
 }
 
 function startCounting({ store }: TestLedger): RepeatedStep {
-  return new RepeatedStep(() => store.totals.catchUp());
+  return new RepeatedStep(() => store.updateTotals());
 }
 
 test(
@@ -144,7 +144,7 @@ test('a step adds a limited number of postings to the totals, so that it ends be
      FROM generate_series(1, 2) AS at`,
     new URL(url).pathname.slice(1),
   );
-  assert.equal(await ledger.store.totals.catchUp(), true);
-  assert.equal(await ledger.store.totals.catchUp(), true);
-  assert.equal(await ledger.store.totals.catchUp(), false);
+  assert.equal(await ledger.store.updateTotals(), true);
+  assert.equal(await ledger.store.updateTotals(), true);
+  assert.equal(await ledger.store.updateTotals(), false);
 });
