@@ -8,7 +8,7 @@ import { sqliteKeyStore } from './reads/api-keys.ts';
 import { SqliteConsoleStore } from './reads/console-reads.ts';
 import { SqliteEventLog } from './reads/event-log.ts';
 import { SqliteLedgerStore } from './reads/ledger-store.ts';
-import { LedgerClock, type WallClock } from './writer/ledger-clock.ts';
+import { LedgerClock, savedPosition, type WallClock } from './writer/ledger-clock.ts';
 import { ThreadedWriter, type WriterEvents, WriterInPlace } from './writer/ledger-writer.ts';
 import type { WriterOptions } from './writer/writer.ts';
 
@@ -35,7 +35,8 @@ export async function openSqliteStore(
     db = openLedgerFile(file, true, testClock);
     checkPages(db, file);
     const clock = new LedgerClock(wall ?? Date.now, { isTest: testClock });
-    if (testClock && isUnused(db)) clock.notBefore(clock.machineTime(0));
+    // If no server has used the ledger yet, its test clock starts at the machine's time.
+    if (testClock && savedPosition(db).at === 0) clock.notBefore(clock.machineTime(0));
     const events: WriterEvents = {
       onTrouble: (fault) => ledger.onTrouble(fault),
       onRotations: (count) => ledger.onRotations(count),
@@ -61,9 +62,4 @@ export async function openSqliteStore(
     lock.close();
     throw explained(file, error);
   }
-}
-
-/** Whether no server has used the ledger yet. The test clock of such a ledger starts at the machine's time. */
-function isUnused(db: DatabaseSync): boolean {
-  return Number(db.prepare('SELECT at FROM clock').get()?.at ?? 0) === 0;
 }

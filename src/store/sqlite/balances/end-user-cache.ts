@@ -13,7 +13,7 @@ import type { Instant } from '../../../ledger/instant.ts';
 import { NEVER, nextEventAt } from '../../../ledger/next-event.ts';
 import { EMPTY_STATE, type EndUserState, liveState, sizeOf } from '../../../ledger/state.ts';
 import { sortedPlaces } from '../file/sorted-places.ts';
-import { prepare, type Statement } from '../file/statements.ts';
+import { numberOf, prepare, type Statement } from '../file/statements.ts';
 import { BalanceWriter } from './balance-writer.ts';
 import { type Balances, EndUserReader, unflushedEndUsers } from './end-user-reader.ts';
 
@@ -123,7 +123,7 @@ export class EndUserCache {
     this.#reader = new EndUserReader(db);
     this.#balances = new BalanceWriter(db);
     this.#saveFlushed = prepare(db, 'UPDATE flushed SET posting = ?');
-    this.#beganBehind = Number(db.prepare('SELECT posting FROM flushed').get()?.posting);
+    this.#beganBehind = numberOf(db, 'SELECT posting FROM flushed');
     this.#beganAt = now;
     this.#now = now;
     this.#latestPosting = latestPosting;

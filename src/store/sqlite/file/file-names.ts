@@ -5,9 +5,13 @@ import { existsSync, lstatSync, readdirSync, realpathSync, statSync } from 'node
 import { basename, dirname, join } from 'node:path';
 import { CannotOpen } from '../../store-fault.ts';
 
+/** The size of the file in bytes; 0 if the file does not exist. */
+export function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}
+
 /** Refuses a missing or empty file beside a log: SQLite would delete the log, which can contain acknowledged writes. */
 export function refuseLogWithoutLedger(file: string): void {
-  const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   const log = `${canonical(file)}-wal`;
   if (sizeOf(file) > 0 || sizeOf(log) === 0) return;
   throw new CannotOpen(

@@ -12,6 +12,7 @@ import { syncToDisk } from '../../tools/new-file.ts';
 import { canonical, refuseLogWithoutLedger, refuseSecondName } from './file-names.ts';
 import { ledgerSchema } from './schema.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
+import { numberOf } from './statements.ts';
 import { uuidOf } from './uuid.ts';
 
 /** A released migration never changes. */
@@ -147,7 +148,7 @@ function migrateAlone(db: DatabaseSync, file: string): void {
       migrate(db);
     } catch (error) {
       if (!(error instanceof LedgerInUse) || performance.now() > until) throw error;
-      Atomics.wait(sleeping, 0, 0, SCHEMA_RETRY_MS);
+      pauseThread(SCHEMA_RETRY_MS);
     }
   }
 }
@@ -307,8 +308,8 @@ function schemaOf(db: DatabaseSync): number {
   return numberOf(db, 'PRAGMA user_version');
 }
 
-function numberOf(db: DatabaseSync, sql: string): number {
-  return Number(Object.values(db.prepare(sql).get() ?? {})[0]);
+export function pauseThread(ms: number): void {
+  Atomics.wait(sleeping, 0, 0, ms);
 }
 
 export function makeFolder(file: string): void {

@@ -3,12 +3,10 @@
 // waits up to 100 ms between attempts, and would miss these gaps for seconds.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { BUSY_TIMEOUT_MS } from './ledger-file.ts';
+import { BUSY_TIMEOUT_MS, pauseThread } from './ledger-file.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 
 const RETRY_EVERY_MS = 0.5;
-
-const sleeping = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
 /**
  * Begins a write transaction. Blocks the thread until the lock is free.
@@ -52,27 +50,15 @@ export function withWriteLock<Result>(db: DatabaseSync, run: () => Result): Resu
       } catch (error) {
         if (isLast || sqliteCode(error) !== SQLITE.busy) throw error;
       }
-      Atomics.wait(sleeping, 0, 0, RETRY_EVERY_MS);
+      pauseThread(RETRY_EVERY_MS);
     }
   } finally {
     db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   }
 }
 
-export function transact<Result>(db: DatabaseSync, work: () => Result): Result {
-  beginToWrite(db);
-  try {
-    const result = work();
-    db.exec('COMMIT');
-    return result;
-  } catch (error) {
-    if (db.isTransaction) db.exec('ROLLBACK');
-    throw error;
-  }
-}
-
 /** `work` must await only promises that are already settled, so that the transaction holds the lock only briefly. */
-export async function transactAsync<Result>(db: DatabaseSync, work: () => Promise<Result>): Promise<Result> {
+export async function transact<Result>(db: DatabaseSync, work: () => Promise<Result>): Promise<Result> {
   beginToWrite(db);
   try {
     const result = await work();

@@ -8,7 +8,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { ManyRows } from '../file/many-rows.ts';
 import { sortedPlaces } from '../file/sorted-places.ts';
-import { prepare, type Statement } from '../file/statements.ts';
+import { numberOf, prepare, type Statement } from '../file/statements.ts';
 
 /** The number of entries in a run. A run and as many recent entries can be in memory; an entry takes about 50 bytes. */
 const RUN_MAX = 131_072;
@@ -102,12 +102,10 @@ export class RecordIndex {
          AND record <= CASE record % 2 WHEN 1 THEN ? ELSE ? END`,
     );
     this.#saveIndexed = prepare(db, 'UPDATE idempotency_indexed SET record = ?');
-    this.#indexed = Number(db.prepare('SELECT record FROM idempotency_indexed').get()?.record);
+    this.#indexed = numberOf(db, 'SELECT record FROM idempotency_indexed');
     this.#last = this.#indexed;
     // Count at most a million entries, because an estimate is enough.
-    this.#size = Number(
-      db.prepare('SELECT count(*) AS count FROM (SELECT 1 FROM idempotency_index LIMIT 1000000)').get()?.count,
-    );
+    this.#size = numberOf(db, 'SELECT count(*) FROM (SELECT 1 FROM idempotency_index LIMIT 1000000)');
     const rows = prepare(db, 'SELECT hash, record FROM idempotency_records WHERE record > ? ORDER BY record');
     for (const row of rows.iterate(this.#indexed)) this.add(...(row as unknown as [number, number]));
   }

@@ -7,7 +7,7 @@ import { type IdempotencyRecord, type IdempotencyRecords, nameOf } from '../../.
 import type { Instant } from '../../../ledger/instant.ts';
 import { isGrant, outcomeOf, storedOutcome } from '../../stored-record.ts';
 import { ManyRows } from '../file/many-rows.ts';
-import { prepare, type Row, type Statement } from '../file/statements.ts';
+import { numberOf, prepare, type Row, type Statement } from '../file/statements.ts';
 import { uuidOf } from '../file/uuid.ts';
 import { RecordIndex } from './record-index.ts';
 
@@ -52,8 +52,8 @@ export class RecordTable {
     this.#seed = Buffer.from(db.prepare('SELECT seed FROM idempotency_indexed').get()?.seed as Uint8Array).toString(
       'hex',
     );
-    const last = db.prepare('SELECT max(record) AS last FROM idempotency_records').get()?.last;
-    this.#sequence = Math.ceil(Math.max(Number(last ?? 0), this.#index.indexed) / 2) + 1;
+    const last = numberOf(db, 'SELECT coalesce(max(record), 0) FROM idempotency_records');
+    this.#sequence = Math.ceil(Math.max(last, this.#index.indexed) / 2) + 1;
   }
 
   load({ recordNames }: Batch): IdempotencyRecords {

@@ -6,7 +6,7 @@ import { type Posting, termsText } from '../../../ledger/posting.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
 import { isSnapshotDue, isWaypointDue, stateText } from '../../state-text.ts';
 import { ManyRows } from '../file/many-rows.ts';
-import { type Parameter, prepare, type Statement } from '../file/statements.ts';
+import { numberOf, type Parameter, prepare, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
 import { OTHER_NAMES, PLAIN_NAMES } from './posting-rows.ts';
 
@@ -26,7 +26,7 @@ export class JournalWriter {
       db,
       'INSERT INTO snapshots (account, end_user, transaction_id, posting, state) VALUES (?, ?, ?, ?, ?)',
     );
-    this.#latest = Number(db.prepare('SELECT max(posting) AS latest FROM postings').get()?.latest ?? 0);
+    this.#latest = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM postings');
   }
 
   /** The number of the latest posting in the journal; 0 if there is none. */

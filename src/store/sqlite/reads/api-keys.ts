@@ -3,10 +3,10 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { KeyStore } from '../../key-store.ts';
-import { type KeyRow, type RunStatement, SqlKeyStore } from '../../sql-key-store.ts';
+import { type RunStatement, SqlKeyStore } from '../../sql-key-store.ts';
 import { faultOf } from '../file/sqlite-error.ts';
-import { named } from '../file/statements.ts';
-import { transactAsync, withWriteLock } from '../file/write-lock.ts';
+import { runNumbered } from '../file/statements.ts';
+import { transact, withWriteLock } from '../file/write-lock.ts';
 import type { LedgerClock } from '../writer/ledger-clock.ts';
 
 /**
@@ -21,9 +21,7 @@ export function sqliteKeyStore(
   recordUses: (ids: readonly number[]) => Promise<void>,
 ): KeyStore {
   const run: RunStatement = async (sql, values) => {
-    const statement = db.prepare(sql);
-    statement.setReturnArrays(true);
-    const rows = () => statement.all(named(values)) as unknown as readonly KeyRow[];
+    const rows = () => runNumbered(db, sql, values);
     return sql.startsWith('SELECT') ? rows() : withWriteLock(db, rows);
   };
   // Statements and transactions run one at a time, because they share the connection: a second BEGIN would fail, and
@@ -40,7 +38,7 @@ export function sqliteKeyStore(
     schema: 'main',
     run: (sql, values) => inTurn(() => run(sql, values)),
     now: async () => clock.machineTime(clock.peek()),
-    transact: (work) => inTurn(() => transactAsync(db, () => work(run))),
+    transact: (work) => inTurn(() => transact(db, () => work(run))),
     recordUses,
   });
 }

@@ -18,7 +18,7 @@ import { holdsOfText } from '../../state-text.ts';
 import { type AuditReport, rowsDiffer } from '../../tools/ledger-tools.ts';
 import { CYCLE_COLUMNS, cycleOf, END_OF_TIME } from '../balances/end-user-reader.ts';
 import { SQLITE, sqliteCode } from '../file/sqlite-error.ts';
-import { prepare, type Row, type Statement } from '../file/statements.ts';
+import { numberOf, prepare, type Row, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
 import { hashOf, RECORD_COLUMNS, recordOf } from '../idempotency/record-table.ts';
 import { PostingReader } from '../journal/posting-reader.ts';
@@ -270,8 +270,4 @@ function recordFault(row: Row, seed: string, hash: number): string | null {
     if (!(error instanceof SyntaxError)) throw error;
     return `cannot be read (${error.message})`;
   }
-}
-
-function numberOf(db: DatabaseSync, sql: string): number {
-  return Number(Object.values(db.prepare(sql).get() ?? {})[0]);
 }

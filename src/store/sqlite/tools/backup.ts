@@ -7,9 +7,10 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { CannotOpen } from '../../store-fault.ts';
 import { auditSummary, type BackupReport, type ReportProgress } from '../../tools/ledger-tools.ts';
 import { NewFile, OWNER_ONLY, removeDatabase, syncToDisk } from '../../tools/new-file.ts';
-import { canonical, refuseSecondName } from '../file/file-names.ts';
+import { canonical, refuseSecondName, sizeOf } from '../file/file-names.ts';
 import { APPLICATION_ID, connect, lockLedgerFile, refuseOtherSchema, unfinishedCopy } from '../file/ledger-file.ts';
 import { SQLITE, sqliteCode } from '../file/sqlite-error.ts';
+import { numberOf } from '../file/statements.ts';
 import { auditFile } from './audit.ts';
 import { refuseMissing } from './ledger-tools.ts';
 
@@ -60,7 +61,7 @@ export async function restoreFile(from: string, file: string, report: ReportProg
     return await restoreLocked(from, file, report);
   } catch (error) {
     // Remove the empty file that `lockLedgerFile` has created.
-    if (!wasThere && existsSync(file) && statSync(file).size === 0) rmSync(canonical(file));
+    if (!wasThere && existsSync(file) && sizeOf(file) === 0) rmSync(canonical(file));
     throw explainedFor(from, error, consequence);
   }
 }
@@ -91,7 +92,7 @@ async function restoreLocked(from: string, file: string, report: ReportProgress)
  * whenever another connection writes, and would never finish under load.
  */
 async function copySnapshot(db: DatabaseSync, to: string, report: ReportProgress): Promise<void> {
-  const pageKib = Number(db.prepare('PRAGMA page_size').get()?.page_size) / KIB;
+  const pageKib = numberOf(db, 'PRAGMA page_size') / KIB;
   db.exec('BEGIN');
   // The first read takes the snapshot.
   db.prepare('SELECT count(*) FROM sqlite_schema').get();
@@ -135,10 +136,8 @@ function startNewEpoch(file: string): void {
 }
 
 function refuseOther(db: DatabaseSync, origin: string): void {
-  const { application_id: id } = db.prepare('PRAGMA application_id').get() ?? {};
-  const { user_version: schema } = db.prepare('PRAGMA user_version').get() ?? {};
-  if (id !== APPLICATION_ID) throw notALedger(origin);
-  refuseOtherSchema(Number(schema), origin);
+  if (numberOf(db, 'PRAGMA application_id') !== APPLICATION_ID) throw notALedger(origin);
+  refuseOtherSchema(numberOf(db, 'PRAGMA user_version'), origin);
   if (unfinishedCopy(db) !== null)
     throw new CannotOpen(`${origin} contains an unfinished copy of a ledger; finish it with \`scrip copy\`.`);
 }
@@ -165,10 +164,6 @@ function refuseLedgerAt(target: string): void {
   throw new CannotOpen(
     `${found} already exists; move away ${target}, ${target}-wal, ${target}-shm and ${target}-journal if they exist, or restore to another file.`,
   );
-}
-
-function sizeOf(file: string): number {
-  return existsSync(file) ? statSync(file).size : 0;
 }
 
 function notALedger(origin: string): CannotOpen {

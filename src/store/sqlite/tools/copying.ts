@@ -32,11 +32,11 @@ import {
   openLedgerFile,
   unfinishedCopy,
 } from '../file/ledger-file.ts';
-import { prepare, type Row } from '../file/statements.ts';
+import { numberOf, prepare, type Row } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
 import { beginToWrite, transact, withWriteLock } from '../file/write-lock.ts';
 import { RECORD_COLUMNS, RecordTable, recordOf } from '../idempotency/record-table.ts';
-import { clockChecksum } from '../writer/ledger-clock.ts';
+import { clockChecksum, savedPosition } from '../writer/ledger-clock.ts';
 import { auditFile } from './audit.ts';
 import { CopyWriter } from './copy-writer.ts';
 import { endUsersOf, ledgerRowsOf } from './end-users.ts';
@@ -104,13 +104,12 @@ class SqliteCopying implements CopyDestination {
   }
 
   async clock(): Promise<IdPosition> {
-    const clock = this.#db.prepare('SELECT at, sequence FROM clock').get();
-    return { at: Number(clock?.at ?? 0), sequence: Number(clock?.sequence ?? 0) };
+    return savedPosition(this.#db);
   }
 
   async counts(): Promise<RowCounts> {
-    const postings = this.#db.prepare('SELECT count(*) AS count FROM postings').get()?.count;
-    return { endUsers: [...endUsersOf(this.#db, null)].length, postings: Number(postings) };
+    const postings = numberOf(this.#db, 'SELECT count(*) FROM postings');
+    return { endUsers: [...endUsersOf(this.#db, null)].length, postings };
   }
 
   async *rows(after: EndUserKey | null): AsyncGenerator<readonly LedgerRow[]> {
@@ -160,7 +159,7 @@ class SqliteCopying implements CopyDestination {
   }
 
   async loadTables(rows: readonly TableRow[]): Promise<void> {
-    transact(this.#db, () => {
+    await transact(this.#db, async () => {
       for (const table of COPIED_TABLE_NAMES.toReversed()) this.#db.exec(`DELETE FROM ${table}`);
       for (const { table, values } of rows) {
         const parameters = values.map(() => '?').join(', ');
@@ -174,7 +173,7 @@ class SqliteCopying implements CopyDestination {
   }
 
   async begin(source: string): Promise<EndUserKey | null> {
-    const last = transact(this.#db, () => {
+    const last = await transact(this.#db, async () => {
       const mark = unfinishedCopy(this.#db);
       if (mark === null) this.#mark(source);
       else if (mark.source !== source)
@@ -213,8 +212,8 @@ class SqliteCopying implements CopyDestination {
     withWriteLock(this.#db, () => move.run(at, sequence, clockChecksum(at, sequence)));
   }
 
-  async rebuildTotals(): Promise<void> {
-    resetTotals(this.#db);
+  rebuildTotals(): Promise<void> {
+    return resetTotals(this.#db);
   }
 
   async finish(): Promise<void> {

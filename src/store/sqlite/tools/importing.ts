@@ -5,7 +5,6 @@ import type { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Add, Outcome } from '../../../ledger/command.ts';
 import type { Instant } from '../../../ledger/instant.ts';
-import type { KeyRow } from '../../sql-key-store.ts';
 import { StoreFault } from '../../store-fault.ts';
 import {
   type ImportPart,
@@ -17,10 +16,10 @@ import {
 } from '../../tools/ledger-import.ts';
 import { hasTestClock, LedgerInUse, lockLedgerFile, openLedgerFile } from '../file/ledger-file.ts';
 import { faultOf, sqliteCode } from '../file/sqlite-error.ts';
-import { named } from '../file/statements.ts';
-import { transactAsync, withWriteLock } from '../file/write-lock.ts';
+import { runNumbered } from '../file/statements.ts';
+import { transact, withWriteLock } from '../file/write-lock.ts';
 import { ImportQueue, QUEUED_MS_MAX } from '../writer/import-queue.ts';
-import { LedgerClock, type WallClock } from '../writer/ledger-clock.ts';
+import { LedgerClock, savedPosition, type WallClock } from '../writer/ledger-clock.ts';
 import { Writer } from '../writer/writer.ts';
 import { refuseMissing } from './ledger-tools.ts';
 
@@ -76,12 +75,17 @@ class SqliteImport implements ImportTarget {
     this.#clock = clock;
     this.#grant = grant;
     this.#opened = opened;
-    this.#table = new ImportTable('main', async (sql, values) => run(db, sql, values));
+    this.#table = new ImportTable('main', async (sql, values) => {
+      try {
+        return runNumbered(db, sql, values);
+      } catch (error) {
+        throw faultOf(error);
+      }
+    });
   }
 
   async now(): Promise<Instant> {
-    const saved = this.#db.prepare('SELECT at FROM clock').get();
-    this.#clock.notBefore(Number(saved?.at ?? 0));
+    this.#clock.notBefore(savedPosition(this.#db).at);
     return this.#clock.peek();
   }
 
@@ -103,7 +107,7 @@ class SqliteImport implements ImportTarget {
 
   async start(file: NewImport): Promise<LedgerImport> {
     const now = await this.#machineTime();
-    return transactAsync(this.#db, () => this.#table.start(file, now)).catch((error) => {
+    return transact(this.#db, () => this.#table.start(file, now)).catch((error) => {
       throw faultOf(error);
     });
   }
@@ -146,15 +150,5 @@ async function queued(db: DatabaseSync, part: ImportPart, commands: readonly Add
     if (outcomes !== null) return outcomes;
     if (isLate) throw new StoreFault('StoreUnavailable', 'no server imported the next rows within 10 seconds');
     await sleep(POLL_MS);
-  }
-}
-
-function run(db: DatabaseSync, sql: string, values: readonly (string | number | null)[]): readonly KeyRow[] {
-  const statement = db.prepare(sql);
-  statement.setReturnArrays(true);
-  try {
-    return statement.all(named(values)) as unknown as readonly KeyRow[];
-  } catch (error) {
-    throw faultOf(error);
   }
 }

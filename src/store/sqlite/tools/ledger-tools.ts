@@ -10,7 +10,7 @@ import { throughPosition } from '../../transaction-ids.ts';
 import { explained, hasTestClock, openLedgerFile } from '../file/ledger-file.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import { sqliteKeyStore } from '../reads/api-keys.ts';
-import { LedgerClock } from '../writer/ledger-clock.ts';
+import { LedgerClock, savedPosition } from '../writer/ledger-clock.ts';
 import { auditFile } from './audit.ts';
 import { ledgerRowsOf } from './end-users.ts';
 import { resetTotals } from './totals.ts';
@@ -24,13 +24,10 @@ export function openSqliteTools(file: string, { create, testClock = null }: Tool
     tools: {
       audit: async (report) => auditFile(db, report),
       digest: async (through) => digests(db, through),
-      async rebuildTotals() {
-        try {
-          resetTotals(db);
-        } catch (error) {
+      rebuildTotals: () =>
+        resetTotals(db).catch((error) => {
           throw faultOf(error);
-        }
-      },
+        }),
       close: async () => db.close(),
     },
     keys: sqliteKeyStore(db, clock, async () => {}),
@@ -67,9 +64,7 @@ function sizeOf(file: string): number | undefined {
 function digests(db: DatabaseSync, through: readonly TransactionId[] | null): readonly PostingsDigest[] {
   db.exec('BEGIN');
   try {
-    const clock = db.prepare('SELECT at, sequence FROM clock').get();
-    const latest = throughPosition({ at: Number(clock?.at ?? 0), sequence: Number(clock?.sequence ?? 0) });
-    const digester = new LedgerDigester(through ?? [latest]);
+    const digester = new LedgerDigester(through ?? [throughPosition(savedPosition(db))]);
     for (const row of ledgerRowsOf(db, null, { anyInteger: true }))
       if (row.kind === 'posting') digester.add(row.user, row.posting);
     return digester.digests();

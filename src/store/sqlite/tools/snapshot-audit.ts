@@ -6,12 +6,12 @@ import type { Posting } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { rowsDiffer } from '../../tools/ledger-tools.ts';
 import { SnapshotFold } from '../../tools/snapshot-fold.ts';
-import { prepare, type Statement } from '../file/statements.ts';
+import { numberOf, prepare, type Statement } from '../file/statements.ts';
 import { bytesOf, uuidOf } from '../file/uuid.ts';
 
 export class SnapshotAudit {
   readonly #ofEndUser: Statement;
-  readonly #count: Statement;
+  readonly #db: DatabaseSync;
   readonly #fault: (sentence: string) => void;
   #checked = 0;
 
@@ -23,7 +23,7 @@ export class SnapshotAudit {
       `SELECT s.transaction_id, s.state, p.transaction_id FROM snapshots AS s LEFT JOIN postings AS p USING (posting)
        WHERE s.account = ? AND s.end_user = ? ORDER BY s.transaction_id`,
     );
-    this.#count = prepare(db, 'SELECT count(*) FROM snapshots');
+    this.#db = db;
   }
 
   /**
@@ -41,7 +41,7 @@ export class SnapshotAudit {
 
   /** Reports snapshots that belong to no end user. Call `end` after `check` has been called for every end user. */
   end(): void {
-    const stored = Number(this.#count.get()?.[0]);
+    const stored = numberOf(this.#db, 'SELECT count(*) FROM snapshots');
     if (stored !== this.#checked)
       this.#fault(rowsDiffer('stored snapshots', stored, 'snapshots that belong to an end user', this.#checked));
   }

@@ -5,7 +5,7 @@ import type { Instant } from '../../../ledger/instant.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
 import { AUDITED_COLUMNS, isSummaryRight, REBUILD_COUNTS, summaryFault } from '../../end-user-summaries.ts';
 import { rowsDiffer } from '../../tools/ledger-tools.ts';
-import { prepare, type Statement } from '../file/statements.ts';
+import { numberOf, prepare, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
 import { EVENTS } from '../journal/events.ts';
 import { FeedPosition } from '../journal/feed.ts';
@@ -60,7 +60,7 @@ export class SummaryAudit {
    * `check` has been called for every end user.
    */
   end(): void {
-    const stored = Number(prepare(this.#db, 'SELECT count(*) FROM end_user_summaries').get()?.[0]);
+    const stored = numberOf(this.#db, 'SELECT count(*) FROM end_user_summaries');
     if (stored !== this.#read)
       this.#fault(rowsDiffer('stored summaries', stored, 'summaries of end users with postings', this.#read));
     const counted = 'SELECT account, end_users, with_credits FROM end_user_counts WHERE end_users > 0';

@@ -38,8 +38,8 @@ export function* totalsFaults(db: DatabaseSync): Generator<string> {
  * Deletes all totals and their position in the feed, so that a server computes them again from the first posting.
  * Recounts the end users of each account immediately.
  */
-export function resetTotals(db: DatabaseSync): void {
-  transact(db, () =>
+export function resetTotals(db: DatabaseSync): Promise<void> {
+  return transact(db, async () =>
     db.exec(`
       DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM end_user_counts;
       DELETE FROM feed_positions WHERE consumer = '${TOTALS}';

@@ -9,7 +9,7 @@ import type { Add, Outcome } from '../../../ledger/command.ts';
 import type { Instant } from '../../../ledger/instant.ts';
 import { StoreFault } from '../../store-fault.ts';
 import { type ImportPart, importedByAnother, moveImport, stepValues } from '../../tools/ledger-import.ts';
-import { named, prepare, type Row, type Statement } from '../file/statements.ts';
+import { prepare, type Row, runNumbered, type Statement } from '../file/statements.ts';
 
 /**
  * How long an import waits for a server to process its batch, for example while the server restarts. If a batch has
@@ -17,7 +17,7 @@ import { named, prepare, type Row, type Statement } from '../file/statements.ts'
  */
 export const QUEUED_MS_MAX = 10_000;
 
-const MOVE = moveImport('main');
+const MOVE = `${moveImport('main')} RETURNING 1`;
 
 export interface QueuedBatch {
   readonly part: ImportPart;
@@ -98,9 +98,9 @@ export function advanceImport(db: DatabaseSync, part: ImportPart, outcomes: read
   // might have jumped forward in the meantime.
   if (outcomes.includes(null)) throw new StoreFault('StoreUnavailable', 'too many events became due during the import');
   const granted = outcomes.filter((outcome) => outcome?.refused === null).length;
-  const { changes } = db.prepare(MOVE).run(named(stepValues({ ...part, granted })));
+  const moved = runNumbered(db, MOVE, stepValues({ ...part, granted }));
   // A server can process the same batch twice if it does not know yet that the first COMMIT succeeded.
-  if (changes === 0) throw new StoreFault('StoreUnavailable', 'these rows have already been imported');
+  if (moved.length === 0) throw new StoreFault('StoreUnavailable', 'these rows have already been imported');
   const store = 'UPDATE import_batches SET outcomes = ? WHERE import_id = ? AND from_row = ?';
   db.prepare(store).run(JSON.stringify(outcomes), part.id, part.from);
 }

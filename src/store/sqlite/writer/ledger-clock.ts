@@ -64,6 +64,12 @@ export class LedgerClock {
   }
 }
 
+/** The position of the clock that is saved in the file; the earliest position if none is saved. */
+export function savedPosition(db: DatabaseSync): IdPosition {
+  const row = db.prepare('SELECT at, sequence FROM clock').get();
+  return { at: Number(row?.at ?? 0), sequence: Number(row?.sequence ?? 0) };
+}
+
 export class SavedClock {
   readonly #db: DatabaseSync;
   readonly #replace: Statement;
