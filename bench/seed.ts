@@ -14,7 +14,7 @@ import { OPERATOR } from '../src/store/key-store.ts';
 import { openPostgresDestination } from '../src/store/postgres/tools/copying.ts';
 import { openSqliteDestination } from '../src/store/sqlite/tools/copying.ts';
 import { CopiedEvents } from '../src/store/tools/copied-events.ts';
-import { inBatches, type LedgerRow } from '../src/store/tools/ledger-copy.ts';
+import { inBatches, type LedgerRow } from '../src/store/tools/ledger-row.ts';
 import { CREDITS, endUserId, type Group } from './workload.ts';
 
 const ACCOUNT = 1;
@@ -86,7 +86,7 @@ function* rowsOf(groups: readonly Group[], now: Instant, dueAt: Instant): Genera
   for (const { endUser, group } of users) {
     const user = { account: ACCOUNT, endUser };
     const postings = group.cycles === 'renewing' ? renewing(dueAt, ids) : oneTime(group.cycles, group, begun, ids);
-    for (const posting of postings) yield { kind: 'posting', user, posting };
+    for (const posting of postings) yield { kind: 'transaction', user, postings: [posting] };
     yield { kind: 'end-user', user };
   }
 }

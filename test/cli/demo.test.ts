@@ -27,7 +27,9 @@ const madeWith = (seed: number) => new DemoLedger({ seed, until: NOON, randomnes
 
 async function postingsOf(ledger: DemoLedger): Promise<{ endUser: string; posting: Posting }[]> {
   const rows = (await Array.fromAsync(ledger.rows(null))).flat();
-  return rows.flatMap((row) => (row.kind === 'posting' ? [{ endUser: row.user.endUser, posting: row.posting }] : []));
+  return rows.flatMap((row) =>
+    row.kind === 'transaction' ? row.postings.map((posting) => ({ endUser: row.user.endUser, posting })) : [],
+  );
 }
 
 let postings: Awaited<ReturnType<typeof postingsOf>>;

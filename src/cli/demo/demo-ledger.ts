@@ -10,14 +10,10 @@ import type { Posting } from '../../ledger/posting.ts';
 import { EMPTY_STATE, type EndUserState } from '../../ledger/state.ts';
 import { EXPIRING_DAYS_DEFAULT } from '../../store/event-log.ts';
 import { OPERATOR } from '../../store/key-store.ts';
-import {
-  type CopySource,
-  inBatches,
-  type LedgerRow,
-  type RowCounts,
-  type TableRow,
-} from '../../store/tools/ledger-copy.ts';
+import type { CopySource, RowCounts, TableRow } from '../../store/tools/ledger-copy.ts';
+import { inBatches, type LedgerRow, sizeOf } from '../../store/tools/ledger-row.ts';
 import type { AuditReport } from '../../store/tools/ledger-tools.ts';
+import { wholeTransactions } from '../../store/transaction-history.ts';
 import { type IdPosition, TransactionIds } from '../../store/transaction-ids.ts';
 import { DAYS, type DemoRequest, demoHistory } from './history.ts';
 import { Random } from './random.ts';
@@ -106,13 +102,14 @@ export class DemoLedger implements CopySource {
   }
 
   async *rows(after: EndUserKey | null): AsyncGenerator<readonly LedgerRow[]> {
-    yield* inBatches(this.#rowsBehind(after?.endUser ?? ''));
+    yield* inBatches(this.#rowsBehind(after?.endUser ?? ''), sizeOf);
   }
 
   *#rowsBehind(last: string): Generator<LedgerRow> {
     for (const endUser of [...this.#histories.keys()].filter((name) => name > last).sort()) {
       const { user, postings } = this.#histories.get(endUser) as History;
-      for (const posting of postings) yield { kind: 'posting', user, posting };
+      for (const transaction of wholeTransactions(postings, ({ transactionId }) => transactionId))
+        yield { kind: 'transaction', user, postings: transaction };
       yield { kind: 'end-user', user };
     }
   }

@@ -4,7 +4,7 @@
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { csvLine } from '../csv.ts';
-import type { LedgerRow } from './ledger-copy.ts';
+import type { LedgerRow } from './ledger-row.ts';
 
 export const EXPORT_FORMATS = ['ndjson', 'csv'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
@@ -33,7 +33,10 @@ export async function* postingsOfAccount(
   rows: Iterable<readonly LedgerRow[]> | AsyncIterable<readonly LedgerRow[]>,
 ): AsyncGenerator<readonly ExportedPosting[]> {
   for await (const batch of rows) {
-    yield batch.filter((row) => row.kind === 'posting' && row.user.account === account) as ExportedPosting[];
+    yield batch.flatMap((row) => {
+      if (row.kind === 'end-user' || row.user.account !== account) return [];
+      return row.postings.map((posting) => ({ user: row.user, posting }));
+    });
     if (batch.some(({ user }) => user.account > account)) return;
   }
 }

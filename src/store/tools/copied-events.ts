@@ -6,7 +6,8 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { type Derivation, type DeriveEvents, type EventState, EXPIRING_DAYS_DEFAULT } from '../event-log.ts';
-import { COPIED_TABLES, type CopiedRow, type LedgerRow, type TableRow } from './ledger-copy.ts';
+import { COPIED_TABLES, type CopiedRow, type TableRow } from './ledger-copy.ts';
+import type { LedgerRow } from './ledger-row.ts';
 
 export class CopiedEvents {
   readonly #derive: DeriveEvents;
@@ -15,7 +16,6 @@ export class CopiedEvents {
   readonly #expiringDays: ReadonlyMap<number, number>;
   /** The progress of event derivation for the current end user. */
   #from: EventState | null = null;
-  #transaction: Posting[] = [];
 
   /** @param until the latest instant of the source's clock */
   constructor(derive: DeriveEvents, tables: readonly TableRow[], until: Instant) {
@@ -33,34 +33,26 @@ export class CopiedEvents {
   follow(rows: readonly LedgerRow[]): readonly CopiedRow[] {
     return rows.map((row) => {
       if (row.kind === 'end-user') return { ...row, events: this.#end(row.user) };
-      const { user, posting } = row;
-      if (this.#transaction[0]?.transactionId !== posting.transactionId) this.#take(user);
-      this.#transaction.push(posting);
+      this.#from = this.#derived(row.user, row.postings, null).next;
       return row;
     });
   }
 
-  #take(user: EndUserKey): void {
-    if (this.#transaction.length > 0) this.#from = this.#derived(user, null).next;
-    this.#transaction = [];
-  }
-
   #end(user: EndUserKey): Derivation {
-    let derived = this.#derived(user, this.#until);
-    this.#transaction = [];
+    let derived = this.#derived(user, [], this.#until);
     // Call `derive` again, because each call processes only a limited number of instants.
     while (derived.dueAt !== null && derived.dueAt <= this.#until) {
       this.#from = derived.next;
-      derived = this.#derived(user, this.#until);
+      derived = this.#derived(user, [], this.#until);
     }
     this.#from = null;
     return derived;
   }
 
   /** Ignores thresholds, because they affect only events, and a copy has no events. */
-  #derived(user: EndUserKey, until: Instant | null): Derivation {
+  #derived(user: EndUserKey, postings: readonly Posting[], until: Instant | null): Derivation {
     const expiringDays = this.#expiringDays.get(user.account) ?? EXPIRING_DAYS_DEFAULT;
     const settings = { expiringDays, thresholds: [] };
-    return this.#derive({ user, from: this.#from, postings: this.#transaction, until, settings });
+    return this.#derive({ user, from: this.#from, postings, until, settings });
   }
 }

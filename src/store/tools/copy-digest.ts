@@ -4,10 +4,10 @@
 
 import { createHash, hash } from 'node:crypto';
 import { type ChainHash, emptyHashChain, extendHashChain } from '../../ledger/hash-chain.ts';
-import type { Posting } from '../../ledger/posting.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { storedOutcome } from '../stored-record.ts';
-import { COPIED_TABLES, type CopiedTable, type CopySource, type LedgerRow, type TableRow } from './ledger-copy.ts';
+import { COPIED_TABLES, type CopiedTable, type CopySource, type TableRow } from './ledger-copy.ts';
+import type { LedgerRow } from './ledger-row.ts';
 
 export interface CopyDigest {
   readonly sha256: string;
@@ -65,18 +65,19 @@ class RowDigest {
   latest: TransactionId | null = null;
   readonly #hash = createHash('sha256');
   #chain: ChainHash | null = null;
-  #transaction: Posting[] = [];
 
   add(row: LedgerRow): void {
     this.#chain ??= emptyHashChain(row.user);
-    if (row.kind === 'posting') {
-      this.#addPosting(row.posting, this.#chain);
+    if (row.kind === 'transaction') {
+      const { transactionId } = row.postings[0];
+      this.#chain = extendHashChain(this.#chain, row.postings);
+      this.counts.postings += row.postings.length;
+      if (this.latest === null || transactionId > this.latest) this.latest = transactionId;
       return;
     }
-    this.line(extendHashChain(this.#chain, this.#transaction));
+    this.line(this.#chain);
     this.counts.endUsers += 1;
     this.#chain = null;
-    this.#transaction = [];
   }
 
   line(text: string): void {
@@ -85,16 +86,5 @@ class RowDigest {
 
   end(): string {
     return this.#hash.digest('hex');
-  }
-
-  #addPosting(posting: Posting, chain: ChainHash): void {
-    const { transactionId } = posting;
-    this.counts.postings += 1;
-    if (this.latest === null || transactionId > this.latest) this.latest = transactionId;
-    if (this.#transaction[0]?.transactionId !== transactionId) {
-      this.#chain = extendHashChain(chain, this.#transaction);
-      this.#transaction = [];
-    }
-    this.#transaction.push(posting);
   }
 }

@@ -14,6 +14,7 @@ import type { IdPosition } from '../transaction-ids.ts';
 import { CopiedEvents } from './copied-events.ts';
 import { accountsDigest, type CopyDigest, digestOf } from './copy-digest.ts';
 import type { CopyDestination, CopySource } from './ledger-copy.ts';
+import { type LedgerRow, sizeOf } from './ledger-row.ts';
 import { auditSummary, type ReportProgress } from './ledger-tools.ts';
 
 /** After the last row of an end user, the copy commits if at least this many rows are uncommitted. */
@@ -108,17 +109,21 @@ async function copyEndUsers(
     const complete = rows.findLastIndex(({ kind }) => kind === 'end-user') + 1;
     await destination.load(rows.slice(0, complete));
     last = rows[complete - 1]?.user ?? last;
-    uncommitted += rows.length;
+    uncommitted += totalSize(rows);
     if (last !== null && complete > 0 && uncommitted >= ROWS_PER_COMMIT) {
       await destination.commit(last);
-      uncommitted = rows.length - complete;
+      uncommitted = totalSize(rows.slice(complete));
       last = null;
     }
     await destination.load(rows.slice(complete));
-    postings += rows.filter(({ kind }) => kind === 'posting').length;
+    postings += totalSize(rows.filter(({ kind }) => kind === 'transaction'));
     progress(postings);
   }
   if (last !== null) await destination.commit(last);
+}
+
+function totalSize(rows: readonly LedgerRow[]): number {
+  return rows.reduce((sum, row) => sum + sizeOf(row), 0);
 }
 
 /**

@@ -5,22 +5,14 @@
 import type { Finding } from '../../ledger/audit.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { IdempotencyRecord } from '../../ledger/idempotency.ts';
-import type { Posting } from '../../ledger/posting.ts';
 import type { Derivation } from '../event-log.ts';
 import type { IdPosition } from '../transaction-ids.ts';
+import type { LedgerRow } from './ledger-row.ts';
 import type { AuditReport } from './ledger-tools.ts';
-
-/**
- * A row that the source reads. For each end user, the source reads all postings, oldest first, and then one `end-user`
- * row.
- */
-export type LedgerRow =
-  | { readonly kind: 'posting'; readonly user: EndUserKey; readonly posting: Posting }
-  | { readonly kind: 'end-user'; readonly user: EndUserKey };
 
 /** A row that the destination stores. The `end-user` row also contains the progress of event derivation. */
 export type CopiedRow =
-  | Extract<LedgerRow, { kind: 'posting' }>
+  | Extract<LedgerRow, { kind: 'transaction' }>
   | (Extract<LedgerRow, { kind: 'end-user' }> & {
       readonly events: Pick<Derivation, 'next' | 'dueAt'>;
     });
@@ -58,9 +50,6 @@ export interface TableRow {
   /** One value for each column of the table, in the order of `COPIED_TABLES`. */
   readonly values: readonly (string | number | null)[];
 }
-
-/** The approximate maximum number of rows in a batch. The rows of one end user can be in several batches. */
-export const ROWS_PER_BATCH = 1_000;
 
 export interface CopySource {
   /** The file or the URL of the ledger, for messages. The URL contains no password. */
@@ -112,15 +101,4 @@ export interface CopyDestination extends CopySource {
   rebuildTotals(): Promise<void>;
   /** Removes the mark of an unfinished copy, so that servers can open the ledger. */
   finish(): Promise<void>;
-}
-
-export function* inBatches<Row>(rows: Iterable<Row>): Generator<readonly Row[]> {
-  let batch: Row[] = [];
-  for (const row of rows) {
-    batch.push(row);
-    if (batch.length < ROWS_PER_BATCH) continue;
-    yield batch;
-    batch = [];
-  }
-  if (batch.length > 0) yield batch;
 }

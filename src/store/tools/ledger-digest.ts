@@ -6,12 +6,13 @@
 
 import { createHash, type Hash } from 'node:crypto';
 import { applyAll } from '../../ledger/apply.ts';
-import { type EndUserKey, isSameEndUser } from '../../ledger/command.ts';
+import type { EndUserKey } from '../../ledger/command.ts';
 import { type ChainHash, emptyHashChain, extendHashChain } from '../../ledger/hash-chain.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { settle } from '../../ledger/settle.ts';
 import { EMPTY_STATE, type EndUserState, liveState } from '../../ledger/state.ts';
 import { instantOf, type TransactionId } from '../../ledger/transaction-id.ts';
+import type { LedgerRow } from './ledger-row.ts';
 
 export interface PostingsDigest {
   /** The digest covers all transactions with IDs up to this ID. All later transactions have greater IDs. */
@@ -22,7 +23,7 @@ export interface PostingsDigest {
   readonly sha256: string;
 }
 
-/** Computes digests. Call `add` with the postings sorted by account and end user, oldest first for each end user. */
+/** Computes digests. Call `add` with all rows of the ledger, in order. */
 export class LedgerDigester {
   readonly #cuts: readonly Cut[];
   readonly #ascending: readonly Cut[];
@@ -34,18 +35,17 @@ export class LedgerDigester {
     this.#ascending = this.#cuts.toSorted((a, b) => (a.through < b.through ? -1 : 1));
   }
 
-  add(user: EndUserKey, posting: Posting): void {
-    if (this.#endUser === null || !isSameEndUser(this.#endUser.user, user)) {
-      this.#endUser?.end();
-      this.#endUser = new EndUserFold(user, this.#ascending);
+  add(row: LedgerRow): void {
+    this.#endUser ??= new EndUserFold(row.user, this.#ascending);
+    if (row.kind === 'transaction') this.#endUser.add(row.postings);
+    else {
+      this.#endUser.passBefore(null);
+      this.#endUser = null;
     }
-    this.#endUser.add(posting);
   }
 
   /** Returns one digest for each ID that was passed to the constructor, in the same order. */
   digests(): readonly PostingsDigest[] {
-    this.#endUser?.end();
-    this.#endUser = null;
     return this.#cuts.map((cut) => cut.digest());
   }
 }
@@ -81,47 +81,34 @@ class Cut {
 }
 
 class EndUserFold {
-  readonly user: EndUserKey;
+  readonly #user: EndUserKey;
   readonly #cuts: readonly Cut[];
   #passed = 0;
   #chain: ChainHash;
   #state = EMPTY_STATE;
   #count = 0;
-  #transaction: Posting[] = [];
 
   constructor(user: EndUserKey, cuts: readonly Cut[]) {
-    this.user = user;
+    this.#user = user;
     this.#cuts = cuts;
     this.#chain = emptyHashChain(user);
   }
 
-  add(posting: Posting): void {
-    if (this.#transaction[0]?.transactionId !== posting.transactionId) this.#endTransaction();
-    this.#transaction.push(posting);
-  }
-
-  end(): void {
-    this.#endTransaction();
-    this.#passBefore(null);
-  }
-
-  #endTransaction(): void {
-    const [first] = this.#transaction;
-    if (first === undefined) return;
-    this.#passBefore(first.transactionId);
-    this.#chain = extendHashChain(this.#chain, this.#transaction);
-    this.#state = liveState(applyAll(this.#state, this.#transaction), first.createdAt);
-    this.#count += this.#transaction.length;
-    this.#transaction = [];
+  add(transaction: readonly [Posting, ...Posting[]]): void {
+    const [{ transactionId, createdAt }] = transaction;
+    this.passBefore(transactionId);
+    this.#chain = extendHashChain(this.#chain, transaction);
+    this.#state = liveState(applyAll(this.#state, transaction), createdAt);
+    this.#count += transaction.length;
   }
 
   /**
    * Adds the end user to each remaining digest that ends before transaction `id`, or to all remaining digests if `id`
    * is null.
    */
-  #passBefore(id: TransactionId | null): void {
+  passBefore(id: TransactionId | null): void {
     for (let cut = this.#cuts[this.#passed]; cut && (id === null || id > cut.through); cut = this.#cuts[this.#passed]) {
-      cut.add(this.user, this.#chain, this.#count, this.#state);
+      cut.add(this.#user, this.#chain, this.#count, this.#state);
       this.#passed += 1;
     }
   }

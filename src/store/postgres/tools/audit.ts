@@ -66,7 +66,7 @@ class DatabaseAudit {
     for await (const rows of ledgerRowsIn(this.#connection, { after: null, integer: Number })) {
       const endUsers: EndUserPostings[] = [];
       for (const row of rows) {
-        if (row.kind === 'posting') postings.push(row.posting);
+        if (row.kind === 'transaction') postings.push(...row.postings);
         else {
           endUsers.push({ user: row.user, postings });
           postings = [];

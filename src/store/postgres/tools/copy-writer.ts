@@ -39,20 +39,23 @@ const insertSummaries = new RowsStatement(
 export class CopyWriter {
   readonly #rows = new Map<RowsStatement, RowArrays>();
   #state = EMPTY_STATE;
-  #transaction: Posting[] = [];
+  /** A posting of the latest transaction; null at the beginning of an end user. */
+  #latest: Posting | null = null;
 
-  add(user: EndUserKey, posting: Posting): void {
-    if (this.#transaction[0]?.transactionId !== posting.transactionId) this.#endTransaction(user);
-    this.#transaction.push(posting);
-    this.#insert(insertPostings, user, postingValues(posting, this.#transaction.length - 1));
+  add(user: EndUserKey, transaction: readonly [Posting, ...Posting[]]): void {
+    for (const [line, posting] of transaction.entries())
+      this.#insert(insertPostings, user, postingValues(posting, line));
+    const [first] = transaction;
+    this.#latest = first;
+    this.#state = applyAll(this.#state, transaction);
+    if (isSnapshotDue(transaction, this.#state))
+      this.#insert(insertSnapshots, user, [first.transactionId, stateText(this.#state, first.createdAt)]);
   }
 
-  /** Call this after the last posting of an end user. */
+  /** Call this after the last transaction of an end user. */
   end(user: EndUserKey, derived: Pick<Derivation, 'next' | 'dueAt'>): void {
-    const [posting] = this.#transaction;
-    assert(posting !== undefined, 'every copied end user has at least one posting');
-    const { transactionId: latest, createdAt } = posting;
-    this.#endTransaction(user);
+    assert(this.#latest !== null, 'every copied end user has at least one posting');
+    const { transactionId: latest, createdAt } = this.#latest;
     const idsThrough = throughPosition({ at: instantOf(latest), sequence: sequenceOf(latest) });
     for (const cycle of this.#state.cycles) this.#insert(insertCycles, user, [...cycleValues(cycle), idsThrough]);
     for (const hold of this.#state.holds) this.#insert(openHolds, user, holdValues(hold));
@@ -60,6 +63,7 @@ export class CopyWriter {
     const { state, at } = derived.next;
     this.#insert(insertSummaries, user, summaryValues(derived, summaryOf(state, at), createdAt));
     this.#state = EMPTY_STATE;
+    this.#latest = null;
   }
 
   addRecord(record: IdempotencyRecord): void {
@@ -78,15 +82,5 @@ export class CopyWriter {
     const rows = this.#rows.get(statement) ?? statement.rows();
     this.#rows.set(statement, rows);
     rows.add(...keyOf(user), ...values);
-  }
-
-  #endTransaction(user: EndUserKey): void {
-    const [first] = this.#transaction;
-    if (first === undefined) return;
-    const { transactionId, createdAt } = first;
-    this.#state = applyAll(this.#state, this.#transaction);
-    if (isSnapshotDue(this.#transaction, this.#state))
-      this.#insert(insertSnapshots, user, [transactionId, stateText(this.#state, createdAt)]);
-    this.#transaction = [];
   }
 }

@@ -13,11 +13,10 @@ import {
   type CopiedRow,
   type CopyDestination,
   type CopySource,
-  type LedgerRow,
-  ROWS_PER_BATCH,
   type RowCounts,
   type TableRow,
 } from '../../tools/ledger-copy.ts';
+import { type LedgerRow, ROWS_PER_BATCH } from '../../tools/ledger-row.ts';
 import type { AuditReport } from '../../tools/ledger-tools.ts';
 import type { IdPosition } from '../../transaction-ids.ts';
 import { RECORD_COLUMNS, recordOf } from '../idempotency/record-table.ts';
@@ -197,7 +196,7 @@ class PostgresCopying implements CopyDestination {
     if (!this.#isLoading) await this.#connection.send(begin(this.#database));
     this.#isLoading = true;
     for (const row of rows) {
-      if (row.kind === 'posting') this.#writer.add(row.user, row.posting);
+      if (row.kind === 'transaction') this.#writer.add(row.user, row.postings);
       else this.#writer.end(row.user, row.events);
     }
     await this.#writer.flush(this.#connection);

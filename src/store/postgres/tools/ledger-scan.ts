@@ -4,9 +4,9 @@
 
 import assert from 'node:assert/strict';
 import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';
-import type { FeedPosting } from '../../feed.ts';
-import { type LedgerRow, ROWS_PER_BATCH } from '../../tools/ledger-copy.ts';
-import type { Connection, TextRow } from '../pool/connection.ts';
+import type { Posting } from '../../../ledger/posting.ts';
+import { type LedgerRow, ROWS_PER_BATCH, sizeOf } from '../../tools/ledger-row.ts';
+import type { Connection } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { BEGIN_SNAPSHOT, setLocal, UNLIMITED } from '../pool/transactions.ts';
 import { BUCKETS, compareEndUsers } from '../rows/key.ts';
@@ -42,56 +42,68 @@ export async function* ledgerRowsIn(
   connection: Connection,
   options: ScanOptions,
 ): AsyncGenerator<readonly LedgerRow[]> {
-  const buckets = Array.from({ length: BUCKETS }, (_, bucket) => new BucketPostings(connection, bucket, options));
-  for (const bucket of buckets) await bucket.fetch();
+  const buckets: Bucket[] = [];
+  for (let bucket = 0; bucket < BUCKETS; bucket++) {
+    const transactions = transactionsOf(connection, bucket, options);
+    buckets.push({ transactions, next: await nextOf(transactions) });
+  }
   let batch: LedgerRow[] = [];
+  let size = 0;
   for (let bucket = lowest(buckets); bucket?.next; bucket = lowest(buckets)) {
     const { user } = bucket.next;
     while (bucket.next && isSameEndUser(bucket.next.user, user)) {
-      batch.push({ kind: 'posting', ...bucket.next });
-      bucket.advance();
-      if (bucket.next === undefined) await bucket.fetch();
-      if (batch.length < ROWS_PER_BATCH) continue;
+      batch.push(bucket.next);
+      size += sizeOf(bucket.next);
+      bucket.next = await nextOf(bucket.transactions);
+      if (size < ROWS_PER_BATCH) continue;
       yield batch;
       batch = [];
+      size = 0;
     }
     batch.push({ kind: 'end-user', user });
   }
   if (batch.length > 0) yield batch;
 }
 
-class BucketPostings {
-  /** The next posting; undefined if more rows must be fetched, or if all postings have been read. */
-  next: FeedPosting | undefined;
-  readonly #batches: AsyncGenerator<readonly TextRow[]>;
-  readonly #integer: ReadInteger | undefined;
-  #rows: Iterator<TextRow> = [].values();
+type TransactionRow = Extract<LedgerRow, { kind: 'transaction' }>;
 
-  constructor(connection: Connection, bucket: number, { after, integer }: ScanOptions) {
-    // `cursor` takes no query parameters, so `after` becomes part of the SQL text.
-    assert(after === null || (Number.isSafeInteger(after.account) && /^[0-9a-f-]{36}$/.test(after.endUser)));
-    const behind = after === null ? '' : `AND (account, end_user) > (${after.account}, '${after.endUser}'::uuid)`;
-    const text = `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings WHERE bucket = ${bucket} ${behind}
-      ORDER BY bucket, account, end_user, transaction_id, line`;
-    this.#batches = connection.cursor(`postings_${bucket}`, text, FETCHED_ROWS);
-    this.#integer = integer;
-  }
+interface Bucket {
+  readonly transactions: AsyncGenerator<TransactionRow>;
+  /** Undefined if all transactions have been read. */
+  next: TransactionRow | undefined;
+}
 
-  async fetch(): Promise<void> {
-    const { value, done } = await this.#batches.next();
-    this.#rows = (done ? [] : value).values();
-    this.advance();
-  }
+async function nextOf(transactions: AsyncGenerator<TransactionRow>): Promise<TransactionRow | undefined> {
+  return (await transactions.next()).value;
+}
 
-  advance(): void {
-    const { value, done } = this.#rows.next();
-    this.next = done ? undefined : userPostingOf(value, this.#integer);
-  }
+async function* transactionsOf(
+  connection: Connection,
+  bucket: number,
+  { after, integer }: ScanOptions,
+): AsyncGenerator<TransactionRow> {
+  // `cursor` takes no query parameters, so `after` becomes part of the SQL text.
+  assert(after === null || (Number.isSafeInteger(after.account) && /^[0-9a-f-]{36}$/.test(after.endUser)));
+  const behind = after === null ? '' : `AND (account, end_user) > (${after.account}, '${after.endUser}'::uuid)`;
+  const text = `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings WHERE bucket = ${bucket} ${behind}
+    ORDER BY bucket, account, end_user, transaction_id, line`;
+  let current: { user: EndUserKey; postings: [Posting, ...Posting[]] } | null = null;
+  for await (const rows of connection.cursor(`postings_${bucket}`, text, FETCHED_ROWS))
+    for (const row of rows) {
+      const { user, posting } = userPostingOf(row, integer);
+      const isSame = posting.transactionId === current?.postings[0].transactionId && isSameEndUser(user, current.user);
+      if (isSame) current?.postings.push(posting);
+      else {
+        if (current !== null) yield { kind: 'transaction', ...current };
+        current = { user, postings: [posting] };
+      }
+    }
+  if (current !== null) yield { kind: 'transaction', ...current };
 }
 
 /** The bucket whose next end user sorts first; null if all buckets have been read. */
-function lowest(buckets: readonly BucketPostings[]): BucketPostings | null {
-  let first: BucketPostings | null = null;
+function lowest(buckets: readonly Bucket[]): Bucket | null {
+  let first: Bucket | null = null;
   for (const bucket of buckets)
     if (bucket.next && (!first?.next || compareEndUsers(bucket.next.user, first.next.user) < 0)) first = bucket;
   return first;

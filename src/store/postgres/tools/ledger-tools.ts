@@ -50,7 +50,7 @@ async function digests(
 ): Promise<readonly PostingsDigest[]> {
   const digester = new LedgerDigester(through ?? [await latestId(database)]);
   for await (const rows of ledgerRowsOf(database.pool, { after: null, integer: Number }))
-    for (const row of rows) if (row.kind === 'posting') digester.add(row.user, row.posting);
+    for (const row of rows) digester.add(row);
   return digester.digests();
 }
 

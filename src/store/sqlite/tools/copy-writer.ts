@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
 import { applyAll } from '../../../ledger/apply.ts';
 import type { EndUserKey } from '../../../ledger/command.ts';
+import type { Instant } from '../../../ledger/instant.ts';
 import type { Posting } from '../../../ledger/posting.ts';
 import { EMPTY_STATE } from '../../../ledger/state.ts';
 import type { Derivation } from '../../event-log.ts';
@@ -23,7 +24,8 @@ export class CopyWriter {
   readonly #events: EventWriter;
   readonly #saveFlushed: Statement;
   #current = NOTHING;
-  #transaction: Posting[] = [];
+  /** The instant of the latest transaction. */
+  #createdAt: Instant = 0;
 
   constructor(db: DatabaseSync) {
     this.#balances = new BalanceWriter(db);
@@ -32,21 +34,23 @@ export class CopyWriter {
     this.#saveFlushed = prepare(db, 'UPDATE flushed SET posting = ?');
   }
 
-  add(user: EndUserKey, posting: Posting): void {
-    if (this.#transaction[0]?.transactionId !== posting.transactionId) this.#endTransaction(user);
-    this.#transaction.push(posting);
+  add(user: EndUserKey, transaction: readonly [Posting, ...Posting[]]): void {
+    const { state, latestPosting } = this.#current;
+    const after = applyAll(state, transaction);
+    this.#current = { state: after, latestPosting: this.#journal.append(user, transaction, latestPosting, after) };
+    this.#createdAt = transaction[0].createdAt;
   }
 
-  /** Call this after the last posting of an end user. */
+  /** Call this after the last transaction of an end user. */
   end(user: EndUserKey, events: Pick<Derivation, 'next' | 'dueAt'>): void {
-    const createdAt = this.#transaction.at(-1)?.createdAt;
-    this.#endTransaction(user);
     const { latestPosting } = this.#current;
-    assert(latestPosting !== null && createdAt !== undefined, 'every copied end user has at least one posting');
+    assert(latestPosting !== null, 'every copied end user has at least one posting');
     this.#balances.write(user, NOTHING, this.#current);
     this.#balances.flush();
     this.#journal.flush();
-    const isNew = this.#events.saveSummary(newSummary(user, null, events, { number: latestPosting, createdAt }));
+    const isNew = this.#events.saveSummary(
+      newSummary(user, null, events, { number: latestPosting, createdAt: this.#createdAt }),
+    );
     assert(isNew, 'each end user is copied once');
     this.#current = NOTHING;
   }
@@ -58,14 +62,5 @@ export class CopyWriter {
   saveFlushed(): void {
     this.#saveFlushed.run(this.#journal.latest);
     this.#events.savePosition(this.#journal.latest);
-  }
-
-  #endTransaction(user: EndUserKey): void {
-    if (this.#transaction.length === 0) return;
-    const { state, latestPosting } = this.#current;
-    const after = applyAll(state, this.#transaction);
-    const latest = this.#journal.append(user, this.#transaction, latestPosting, after);
-    this.#current = { state: after, latestPosting: latest };
-    this.#transaction = [];
   }
 }

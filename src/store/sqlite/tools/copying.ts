@@ -8,7 +8,6 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Finding } from '../../../ledger/audit.ts';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { IdempotencyRecord } from '../../../ledger/idempotency.ts';
-import type { Posting } from '../../../ledger/posting.ts';
 import { CannotOpen } from '../../store-fault.ts';
 import {
   COPIED_TABLE_NAMES,
@@ -16,11 +15,10 @@ import {
   type CopiedRow,
   type CopyDestination,
   type CopySource,
-  inBatches,
-  type LedgerRow,
   type RowCounts,
   type TableRow,
 } from '../../tools/ledger-copy.ts';
+import { inBatches, type LedgerRow, sizeOf } from '../../tools/ledger-row.ts';
 import type { AuditReport } from '../../tools/ledger-tools.ts';
 import type { IdPosition } from '../../transaction-ids.ts';
 import { canonical } from '../file/file-names.ts';
@@ -116,7 +114,7 @@ class SqliteCopying implements CopyDestination {
     const db = connect(this.name);
     try {
       db.exec('BEGIN');
-      yield* inBatches(ledgerRowsOf(db, after));
+      yield* inBatches(ledgerRowsOf(db, after), sizeOf);
     } finally {
       db.close();
     }
@@ -191,7 +189,7 @@ class SqliteCopying implements CopyDestination {
     if (rows.length === 0) return;
     if (!this.#db.isTransaction) beginToWrite(this.#db);
     for (const row of rows) {
-      if (row.kind === 'posting') this.#writer.add(row.user, row.posting satisfies Posting);
+      if (row.kind === 'transaction') this.#writer.add(row.user, row.postings);
       else this.#writer.end(row.user, row.events);
     }
   }

@@ -4,7 +4,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';
 import type { Posting } from '../../../ledger/posting.ts';
-import type { LedgerRow } from '../../tools/ledger-copy.ts';
+import type { LedgerRow } from '../../tools/ledger-row.ts';
+import { wholeTransactions } from '../../transaction-history.ts';
 import { END_OF_TIME } from '../balances/end-user-reader.ts';
 import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { bytesOf, uuidOf } from '../file/uuid.ts';
@@ -91,7 +92,8 @@ export function* ledgerRowsOf(
   const postings = new OldestFirst(db, options);
   for (const endUser of endUsersOf(db, after)) {
     const { user } = endUser;
-    for (const posting of postings.of(endUser)) yield { kind: 'posting', user, posting };
+    for (const transaction of wholeTransactions(postings.of(endUser), ({ transactionId }) => transactionId))
+      yield { kind: 'transaction', user, postings: transaction };
     yield { kind: 'end-user', user };
   }
 }

@@ -65,8 +65,7 @@ function digests(db: DatabaseSync, through: readonly TransactionId[] | null): re
   db.exec('BEGIN');
   try {
     const digester = new LedgerDigester(through ?? [throughPosition(savedPosition(db))]);
-    for (const row of ledgerRowsOf(db, null, { anyInteger: true }))
-      if (row.kind === 'posting') digester.add(row.user, row.posting);
+    for (const row of ledgerRowsOf(db, null, { anyInteger: true })) digester.add(row);
     return digester.digests();
   } finally {
     if (db.isTransaction) db.exec('ROLLBACK');
