@@ -184,22 +184,12 @@ interface Deriving {
   readonly latestEvent: number;
 }
 
-interface Derived {
-  /** The statements that store the events, the summaries of the end users, and the changed counts of the accounts. */
-  readonly writes: readonly Query[];
-  /** The earliest `dueAt` of the end users; `NEVER` if there is none. */
-  readonly nextDueAt: Instant;
-}
-
-async function derived(
-  connection: Connection,
-  part: Part,
-  { inputs, clock, derive, latestEvent }: Deriving,
-): Promise<Derived> {
+async function derived(connection: Connection, part: Part, { inputs, clock, derive, latestEvent }: Deriving) {
   const loaded = await loadedFor(connection, part, { inputs, clock, latestEvent });
   const summaries = new RowArrays([...KEY_TYPES, ...SUMMARY_TYPES]);
   const counts = new CountChanges();
   const events = new EventRows(latestEvent, loaded.recordedAt);
+  /** The earliest `dueAt` of the end users. */
   let nextDueAt = NEVER;
   let began = performance.now();
   for (const [index, { user, postings, until }] of inputs.entries()) {
@@ -270,18 +260,7 @@ class EventRows {
   }
 }
 
-interface LoadedForEvents {
-  /** For each end user, in the order of the inputs: the stored summary, or undefined if no summary is stored. */
-  readonly summaries: readonly (StoredSummary | undefined)[];
-  readonly settings: ReadonlyMap<number, EventSettings>;
-  readonly recordedAt: Instant;
-}
-
-async function loadedFor(
-  connection: Connection,
-  part: Part,
-  { inputs, clock, latestEvent }: Omit<Deriving, 'derive'>,
-): Promise<LoadedForEvents> {
+async function loadedFor(connection: Connection, part: Part, { inputs, clock, latestEvent }: Omit<Deriving, 'derive'>) {
   const keys = new RowArrays(KEY_TYPES);
   for (const { user } of inputs) keys.add(...keyOf(user));
   const accounts = new Set(inputs.map(({ user }) => user.account));
@@ -300,6 +279,7 @@ async function loadedFor(
     sql(`SELECT recorded_at FROM scrip.events WHERE bucket = ${part.bucket} AND event = $1`, [latestEvent]),
     clock.query,
   ]);
+  /** In the order of the inputs; an element is missing if no summary is stored. */
   const summaries: StoredSummary[] = [];
   for (const [place, ...columns] of stored?.rows ?? []) summaries[Number(place) - 1] = storedSummaryOf(columns);
   const recordedAt = clock.machineTime(clocked?.rows ?? [], clock.read(clocked?.rows ?? []));

@@ -3,7 +3,7 @@
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import { isNote, type Posting, termsOfText } from '../../../ledger/posting.ts';
-import { type IdRange, idsBetween, type TransactionId } from '../../../ledger/transaction-id.ts';
+import { idsBetween } from '../../../ledger/transaction-id.ts';
 import {
   cyclesToName,
   HISTORY_POSTINGS_MAX,
@@ -59,9 +59,8 @@ const REFUNDS = prepared(
 const EVERYTHING = idsBetween(0, INSTANT_MAX);
 
 export function historyQuery(user: EndUserKey, request: HistoryRequest): Query {
-  const { first, last } = rangeOf(request);
-  const { limit } = request;
-  const range = [before(request), limit + 1, first, last] as const;
+  const { from, limit, within: { first, last } = EVERYTHING } = request;
+  const range = [from ?? LAST_ID, limit + 1, first, last] as const;
   return HISTORY([...keyOf(user), ...range, ...filterValues(request), HISTORY_POSTINGS_MAX]);
 }
 
@@ -78,15 +77,15 @@ export async function historyOf(
   rows: readonly TextRow[],
 ): Promise<Pick<HistoryPage, 'transactions' | 'next' | 'terms'>> {
   const key = keyOf(user);
-  const { first, last } = rangeOf(request);
+  const { from, limit, within: { first, last } = EVERYTHING } = request;
   const all = transactionsIn(rows);
-  const shown = all.slice(0, request.limit);
+  const shown = all.slice(0, limit);
   const isFull = all.length > shown.length;
   const ids = shown.map(([{ transactionId }]) => transactionId);
   const [opened, refunded, end] = await pool.send([
     OPENINGS([...key, `{${cyclesToName(shown.map((postings) => historyTransactionOf(postings)))}}`]),
     REFUNDS([...key, `{${ids}}`]),
-    ...(isFull ? [] : [HISTORY_END([...key, before(request), first, last, HISTORY_POSTINGS_MAX - 1])]),
+    ...(isFull ? [] : [HISTORY_END([...key, from ?? LAST_ID, first, last, HISTORY_POSTINGS_MAX - 1])]),
   ]);
   const refunds = Map.groupBy(refunded?.rows.map((row) => postingOf(row)) ?? [], ({ reference }) => reference);
   const transactions = shown.map((postings) => historyTransactionOf(postings, refunds.get(postings[0].transactionId)));
@@ -99,14 +98,6 @@ export async function historyOf(
 export function transactionsIn(rows: readonly TextRow[]): [Posting, ...Posting[]][] {
   const postings = rows.map((row) => postingOf(row));
   return [...wholeTransactions(postings, ({ transactionId }) => transactionId)];
-}
-
-function rangeOf({ within = EVERYTHING }: HistoryRequest): IdRange {
-  return within;
-}
-
-function before({ from }: HistoryRequest): TransactionId {
-  return from ?? LAST_ID;
 }
 
 /**

@@ -12,11 +12,11 @@ import { AUDITED_COLUMNS, isSummaryRight, REBUILD_COUNTS, summaryFault } from '.
 import { type AuditReport, rowsDiffer } from '../../tools/ledger-tools.ts';
 import { SnapshotFold } from '../../tools/snapshot-fold.ts';
 import { TotalsSum } from '../../totals.ts';
-import { HOLD_AS_CYCLE, StateRows } from '../journal/state-rows.ts';
+import { HOLD_AS_CYCLE, KEYS, StateRows } from '../journal/state-rows.ts';
 import { type Connection, sql, type TextRow } from '../pool/connection.ts';
-import { KEY, KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
+import { KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
 import { CYCLE_COLUMNS } from '../rows/ledger-rows.ts';
-import { RowArrays, unnest } from '../rows/row-arrays.ts';
+import { RowArrays } from '../rows/row-arrays.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import { ledgerRowsIn, SCANNING } from './ledger-scan.ts';
 import { totalsFaults, type Waiting, waitingIn } from './totals.ts';
@@ -129,11 +129,7 @@ class DatabaseAudit {
     const keys = new RowArrays(KEY_TYPES);
     for (const { user } of endUsers) keys.add(...keyOf(user));
     const rows = await this.#connection.rows(
-      sql(
-        `SELECT ${columns}, k.place FROM ${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)
-         JOIN scrip.${table} t ON ${sameKey('t')}`,
-        keys.literals(),
-      ),
+      sql(`SELECT ${columns}, k.place FROM ${KEYS} JOIN scrip.${table} t ON ${sameKey('t')}`, keys.literals()),
     );
     this.#read[table] += rows.length;
     const byIndex = endUsers.map((): TextRow[] => []);

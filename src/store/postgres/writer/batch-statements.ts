@@ -83,19 +83,7 @@ function loadingStatements(part: Part) {
 
 function cycleStatements(part: Part) {
   const changes = 'remaining held status period amount starts_at ends_at next'.split(' ');
-  const types = [
-    ...KEY_TYPES,
-    'bigint',
-    'uuid',
-    'bigint',
-    'bigint',
-    'text',
-    'integer',
-    'bigint',
-    'bigint',
-    'bigint',
-    'text',
-  ];
+  const types = [...KEY_TYPES, ...'bigint uuid bigint bigint text integer bigint bigint bigint text'.split(' ')];
   const update = `
     UPDATE scrip.cycles c
     SET ${changes.map((column) => `${column} = k.new_${column}`).join(', ')}, ids_through = $${types.length + 1}
@@ -198,6 +186,7 @@ const ALL: PostColumns = {
 };
 
 function otherStatements(part: Part) {
+  const snapshots = ['snapshots', 'transaction_id, state', ['uuid', 'text']] as const;
   return {
     addEndUser: prepared(
       'add_end_user',
@@ -205,23 +194,15 @@ function otherStatements(part: Part) {
     ),
     /** Sets `ids_through` of each end user in the arrays. The new value is the parameter after the arrays. */
     moveIds: new RowsStatement('move_ids', KEY_TYPES, checked(part, moveIdsSql(part))),
-    insertSnapshots: insertion(part, SNAPSHOT.table, SNAPSHOT.columns, SNAPSHOT.types),
+    insertSnapshots: insertion(part, ...snapshots),
     /**
      * Inserts snapshots. The states in the rows contain no holds, because few batches load all holds. The statement
      * adds the stored holds.
      */
-    addSnapshots: insertion(
-      part,
-      SNAPSHOT.table,
-      SNAPSHOT.columns,
-      SNAPSHOT.types,
-      `k.transaction_id, ${withHolds(part)}`,
-    ),
+    addSnapshots: insertion(part, ...snapshots, `k.transaction_id, ${withHolds(part)}`),
     insertRecords: insertion(part, 'idempotency_records', RECORD_COLUMNS, RECORD_TYPES),
   };
 }
-
-const SNAPSHOT = { table: 'snapshots', columns: 'transaction_id, state', types: ['uuid', 'text'] } as const;
 
 /** SQL that adds the stored holds to a state without holds, in the format of `stateText`. */
 function withHolds(part: Part): string {
