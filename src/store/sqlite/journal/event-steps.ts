@@ -110,16 +110,9 @@ export class EventSteps {
     // If the rows do not contain even one whole transaction, read more rows.
     for (let max = POSTINGS_MAX; ; max *= 2) {
       const step = this.#startAt(after);
-      const read = { rows: 0, through: after };
-      for (const rows of this.#rows.transactions(after, max, read))
-        if (
-          !step.add(
-            rows[0].user,
-            rows.map(({ posting }) => posting),
-            read.through,
-          )
-        )
-          break;
+      const read = { rows: 0 };
+      for (const { user, postings, through } of this.#rows.transactions(after, max, read))
+        if (!step.add(user, postings, through)) break;
       step.isMore ||= read.rows === max;
       if (!step.isEmpty || !step.isMore) return step;
     }

@@ -2,8 +2,9 @@
 // each result of a consumer together with the consumer's new position.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { FeedPosting } from '../../feed.ts';
-import { prepare, type Row, type Statement } from '../file/statements.ts';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { Posting } from '../../../ledger/posting.ts';
+import { prepare, type Statement } from '../file/statements.ts';
 import { uuidOfHex } from '../file/uuid.ts';
 import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from './posting-rows.ts';
 
@@ -56,44 +57,33 @@ export class FeedRows {
    * omitted, because later rows could contain more of its postings.
    *
    * @param max a multiple of `PIECE_MAX`
-   * @param read updated by this function: `rows` is the number of rows that were read, and `through` is the last
-   * posting of the last yielded transaction
+   * @param read this function adds the number of rows that were read
    */
-  *transactions(
-    after: number,
-    max: number,
-    read: { rows: number; through: number },
-  ): Generator<readonly [FeedRow, ...FeedRow[]]> {
-    let transaction: FeedRow[] = [];
-    const finish = () => {
-      read.through = transaction.at(-1)?.number ?? read.through;
-      return transaction as [FeedRow, ...FeedRow[]];
-    };
+  *transactions(after: number, max: number, read: { rows: number }): Generator<FeedTransaction> {
+    let current: FeedTransaction | null = null;
     for (let at = after, isMore = true; isMore && read.rows < max; ) {
-      const postings = this.#attempt(() => this.#next.all(at, PIECE_MAX).map((row) => feedRow(row)));
-      isMore = postings.length === PIECE_MAX;
-      read.rows += postings.length;
-      for (const each of postings) {
-        at = each.number;
-        if (transaction.length > 0 && transaction[0]?.transaction !== each.transaction) {
-          yield finish();
-          transaction = [];
+      const rows = this.#attempt(() => this.#next.all(at, PIECE_MAX).map((row) => [row, postingOf(row)] as const));
+      isMore = rows.length === PIECE_MAX;
+      read.rows += rows.length;
+      for (const [row, posting] of rows) {
+        const [number, account, digits] = row.slice(POSTING_COLUMN_COUNT) as [number, number, string];
+        at = number;
+        if (current !== null && current.postings[0].transactionId === posting.transactionId) {
+          current.postings.push(posting);
+          current.through = number;
+          continue;
         }
-        transaction.push(each);
+        if (current !== null) yield current;
+        current = { user: { account, endUser: uuidOfHex(digits) }, postings: [posting], through: number };
       }
     }
-    if (read.rows < max && transaction.length > 0) yield finish();
+    if (read.rows < max && current !== null) yield current;
   }
 }
 
-interface FeedRow extends FeedPosting {
-  readonly number: number;
-  /** This value is the same in all rows of a transaction. */
-  readonly transaction: unknown;
-}
-
-function feedRow(row: Row): FeedRow {
-  const [number, account, digits] = row.slice(POSTING_COLUMN_COUNT) as [number, number, string];
-  const user = { account, endUser: uuidOfHex(digits) };
-  return { number, transaction: row[0], user, posting: postingOf(row) };
+interface FeedTransaction {
+  readonly user: EndUserKey;
+  readonly postings: [Posting, ...Posting[]];
+  /** The number of the last posting. */
+  through: number;
 }

@@ -6,16 +6,7 @@ import type { Row } from '../file/statements.ts';
 import { uuidOf, uuidOfHex } from '../file/uuid.ts';
 
 /** The columns that have a value in every posting. */
-export const PLAIN_NAMES = [
-  'transaction_id',
-  'cycle_id',
-  'period',
-  'kind',
-  'amount',
-  'created_at',
-  'expires_at',
-  'actor',
-];
+export const PLAIN_NAMES = 'transaction_id cycle_id period kind amount created_at expires_at actor'.split(' ');
 /** The columns that keep their defaults in most postings. */
 export const OTHER_NAMES = ['held', 'note', 'terms', 'reference', 'hold_expires_at'];
 
@@ -32,21 +23,8 @@ export function postingColumns(table: string): string {
 
 /** @param row begins with the columns of `postingColumns`; the IDs can also be blobs */
 export function postingOf(row: Row): Posting {
-  const [
-    transactionId,
-    cycleId,
-    period,
-    kind,
-    amount,
-    createdAt,
-    expiresAt,
-    actor,
-    held,
-    note,
-    terms,
-    reference,
-    holdExpiresAt,
-  ] = row;
+  const [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, ...others] = row;
+  const [held, note, terms, reference, holdExpiresAt] = others;
   return {
     transactionId: uuidIn(transactionId),
     cycleId: uuidIn(cycleId),

@@ -24,6 +24,8 @@ const EXPIRES_AT = `iif(p.kind = 'refund' AND p.expires_at <= p.created_at, p.cr
 const UNLISTED = POSTING_KINDS.filter((kind) => !isListed(kind)).map((kind) => `'${kind}'`);
 const NEW_POSTINGS = `p.posting > ?1 AND p.posting <= ?2 AND p.kind NOT IN (${UNLISTED})`;
 
+type DailyRow = [account: number, day: number, kind: string, actor: string, credits: string, transactions: number];
+
 /** Runs in the writer's transactions. */
 export class TotalsWriter {
   readonly #position: FeedPosition;
@@ -84,14 +86,7 @@ export class TotalsWriter {
 
   #addDaily(after: number, through: number): void {
     for (const row of this.#daily.all(after, through)) {
-      const [account, day, kind, actor, credits, transactions] = row as [
-        number,
-        number,
-        string,
-        string,
-        string,
-        number,
-      ];
+      const [account, day, kind, actor, credits, transactions] = row as DailyRow;
       const [stored, count] = this.#getDaily.get(account, day, kind, actor) ?? ['0', 0];
       const sum = BigInt(stored as string) + BigInt(credits);
       this.#putDaily.run(account, day, kind, actor, String(sum), (count as number) + transactions);

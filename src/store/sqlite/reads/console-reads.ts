@@ -37,7 +37,6 @@ const WAITING_MAX = 1_024;
 export class SqliteConsoleStore implements ConsoleStore {
   readonly #ledger: SqliteLedgerStore;
   readonly #name: Statement;
-  readonly #listings = new Map<string, Statement>();
   readonly #counts: Statement;
   readonly #recent: Statement;
   readonly #daily: Statement;
@@ -83,7 +82,7 @@ export class SqliteConsoleStore implements ConsoleStore {
       const asOf = dueAt === null ? counted : (dueAt as Instant) - 1;
       if (query === null) return { asOf, endUsers: [], next: null };
       const values = query.values.map((value) => (typeof value === 'string' ? bytesOf(value) : value));
-      const rows = this.#listing(query).all(account, ...values, request.limit + 1);
+      const rows = prepare(this.#ledger.db, listSql(query)).all(account, ...values, request.limit + 1);
       return { asOf, ...pageOf(rows.map(listedOf), request) };
     });
   }
@@ -128,15 +127,6 @@ export class SqliteConsoleStore implements ConsoleStore {
       const now = this.#ledger.clock.now();
       return overviewOf({ daily, expiries }, { now, asOf }, request);
     });
-  }
-
-  #listing(query: ListQuery): Statement {
-    const sql = listSql(query);
-    const known = this.#listings.get(sql);
-    if (known !== undefined) return known;
-    const statement = prepare(this.#ledger.db, sql);
-    this.#listings.set(sql, statement);
-    return statement;
   }
 
   /** Returns the instant up to which a consumer has processed all postings. Call this within `#snapshot`. */
