@@ -12,7 +12,7 @@ import { LedgerClock, savedPosition, type WallClock } from './writer/ledger-cloc
 import { ThreadedWriter, type WriterEvents, WriterInPlace } from './writer/ledger-writer.ts';
 import type { WriterOptions } from './writer/writer.ts';
 
-export interface SqliteStoreOptions extends Partial<WriterOptions> {
+interface SqliteStoreOptions extends Partial<WriterOptions> {
   /** Whether the ledger must have a test clock. If true, a new ledger gets a test clock. */
   readonly testClock?: boolean;
 }

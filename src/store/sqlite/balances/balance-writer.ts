@@ -16,8 +16,7 @@ import { type Balances, END_OF_TIME } from './end-user-reader.ts';
 export class BalanceWriter {
   readonly #insertCycles: ManyRows;
   readonly #setRemaining: Statement;
-  readonly #setStatus: Statement;
-  readonly #setPeriod: Statement;
+  readonly #setAll: Statement;
   readonly #insertEndUser: Statement;
   readonly #setLatestPosting: Statement;
   readonly #setHolds: Statement;
@@ -33,11 +32,10 @@ export class BalanceWriter {
          VALUES ${rows}`,
     );
     // An UPDATE that sets `status` or `ends_at` also updates the index of active cycles, even if the values stay the
-    // same. Each change therefore uses the statement with the fewest columns.
+    // same. Most changes therefore use `#setRemaining`.
     const key = 'WHERE account = ? AND end_user = ? AND ends_at = ? AND cycle_id = ?';
     this.#setRemaining = prepare(db, `UPDATE balances SET remaining = ?, held = ? ${key}`);
-    this.#setStatus = prepare(db, `UPDATE balances SET remaining = ?, held = ?, status = ?, next = ? ${key}`);
-    this.#setPeriod = prepare(
+    this.#setAll = prepare(
       db,
       `UPDATE balances SET remaining = ?, held = ?, status = ?, period = ?, amount = ?, starts_at = ?, ends_at = ?, next = ? ${key}`,
     );
@@ -92,13 +90,10 @@ export class BalanceWriter {
   #change({ account, endUser }: EndUserKey, before: Cycle, after: Cycle): void {
     const key = [account, this.#endUser.of(endUser), before.end, this.#cycle.of(before.id)] as const;
     const { remaining, held, status, period, amount, start, end } = after;
-    const next = scheduledText(after.next);
-    const { changes } =
-      period !== before.period
-        ? this.#setPeriod.run(remaining, held, status, period, amount, start, end, next, ...key)
-        : status !== before.status || after.next !== before.next
-          ? this.#setStatus.run(remaining, held, status, next, ...key)
-          : this.#setRemaining.run(remaining, held, ...key);
+    const isOnlySpent = period === before.period && status === before.status && after.next === before.next;
+    const { changes } = isOnlySpent
+      ? this.#setRemaining.run(remaining, held, ...key)
+      : this.#setAll.run(remaining, held, status, period, amount, start, end, scheduledText(after.next), ...key);
     assert(changes === 1, 'a cycle that was loaded has a row in the file');
   }
 }

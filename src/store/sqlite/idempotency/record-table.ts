@@ -16,13 +16,6 @@ export const RECORD_COLUMNS = 'account, end_user, key, request, request_id, tran
 /** The maximum number of records that one step of a sweep reads. */
 const SWEPT_MAX = 2_000;
 
-/** The expired records to delete: those of grants, or those of all other writes. */
-export interface SweptRecords {
-  readonly grants: boolean;
-  /** Records that were stored before this instant have expired. */
-  readonly before: Instant;
-}
-
 export class RecordTable {
   readonly #insert: ManyRows;
   readonly #get: Statement;
@@ -85,14 +78,14 @@ export class RecordTable {
     this.#index.keepUp();
   }
 
-  sweep({ grants, before }: SweptRecords): { readonly deleted: number; readonly isMore: boolean } {
-    const retention = grants ? 'grants' : 'others';
+  /** Deletes records that were stored before `before`: those of grants, or those of all other writes. */
+  sweep(retention: 'grants' | 'others', before: Instant): { readonly deleted: number; readonly isMore: boolean } {
     const after = this.#swept[retention];
     const rows = this.#oldest.all(after, SWEPT_MAX) as readonly (readonly [record: number, at: Instant])[];
     // Record numbers and `recorded_at` ascend together.
     const expired = rows.findLast(([, at]) => at < before)?.[0];
     if (expired === undefined) return { deleted: 0, isMore: false };
-    const deleted = Number(this.#delete.run(after, expired, grants ? 1 : 0).changes);
+    const deleted = Number(this.#delete.run(after, expired, retention === 'grants' ? 1 : 0).changes);
     this.#swept[retention] = expired;
     this.#index.expire(retention, expired, deleted);
     return { deleted, isMore: rows.length === SWEPT_MAX };

@@ -30,7 +30,6 @@ export class SqliteEventLog implements EventLog {
   readonly #page: Statement;
   readonly #next: Statement;
   readonly #oldest: Statement;
-  readonly #oldestRecordedAt: Statement;
   readonly #before: Statement;
 
   constructor(ledger: SqliteLedgerStore) {
@@ -49,8 +48,7 @@ export class SqliteEventLog implements EventLog {
          AND (?4 IS NULL OR type IN (SELECT value FROM json_each(?4))) ORDER BY event LIMIT ?5`,
     );
     this.#next = prepare(db, 'SELECT 1 FROM events WHERE account = ? AND event > ? LIMIT 1');
-    this.#oldest = prepare(db, 'SELECT min(event) FROM events');
-    this.#oldestRecordedAt = prepare(db, 'SELECT recorded_at FROM events ORDER BY event LIMIT 1');
+    this.#oldest = prepare(db, 'SELECT event, recorded_at FROM events ORDER BY event LIMIT 1');
     this.#before = prepare(
       db,
       'SELECT event, recorded_at FROM events WHERE event BETWEEN ? AND ? ORDER BY event DESC LIMIT 1',
@@ -113,7 +111,7 @@ export class SqliteEventLog implements EventLog {
   async deleteExpired(retentionMs: number): Promise<boolean> {
     const { clock } = this.#ledger;
     const before = clock.machineTime(clock.peek()) - retentionMs;
-    const recordedAt = this.#ledger.attempt(() => this.#oldestRecordedAt.get()?.[0] as Instant | undefined);
+    const recordedAt = this.#ledger.attempt(() => this.#oldest.get()?.[1] as Instant | undefined);
     if (recordedAt === undefined || recordedAt >= before) return false;
     return this.#ledger.writer.call('deleteExpiredEvents', retentionMs);
   }

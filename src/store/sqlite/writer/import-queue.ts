@@ -19,7 +19,7 @@ export const QUEUED_MS_MAX = 10_000;
 
 const MOVE = `${moveImport('main')} RETURNING 1`;
 
-export interface QueuedBatch {
+interface QueuedBatch {
   readonly part: ImportPart;
   readonly commands: readonly Add[];
 }

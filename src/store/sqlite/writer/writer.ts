@@ -220,8 +220,8 @@ export class Writer {
   deleteExpiredRecords({ grantsMs, othersMs }: IdempotencyRetention): boolean {
     return this.#transact(({ records }) => {
       const now = this.#clock.machineTime(this.#clock.peek());
-      const grants = records.sweep({ grants: true, before: now - grantsMs });
-      const others = records.sweep({ grants: false, before: now - othersMs });
+      const grants = records.sweep('grants', now - grantsMs);
+      const others = records.sweep('others', now - othersMs);
       return { result: grants.isMore || others.isMore, isChanged: grants.deleted + others.deleted > 0 };
     });
   }
