@@ -10,7 +10,7 @@
 import assert from 'node:assert/strict';
 import type { Accepted, Command, Outcome, WriteCommand } from '../ledger/command.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
-import { type FaultCode, StoreFault } from '../store/store-fault.ts';
+import { StoreFault } from '../store/store-fault.ts';
 import type { TracedBatch } from '../tracing/tracer.ts';
 import { FairQueue } from './fair-queue.ts';
 import { LOAD } from './load.ts';
@@ -75,17 +75,8 @@ interface Lane {
   last: { readonly size: number; isDecided: boolean } | null;
 }
 
-export interface CommitCounts {
-  batches: number;
-  commands: number;
-  refusals: number;
-  overloads: number;
-  faults: number;
-  readonly faultsByKind: Record<FaultCode, number>;
-}
-
 export class GroupCommit {
-  readonly counts: CommitCounts = {
+  readonly counts = {
     batches: 0,
     commands: 0,
     refusals: 0,

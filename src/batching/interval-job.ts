@@ -39,20 +39,20 @@ export class IntervalJob {
   }
 
   tick(): Promise<void> {
-    if (this.#running === null) this.#latestMs = performance.now();
-    this.#running ??= this.#work(this.#stopping.signal)
-      .then(
-        () => {
-          this.#hasTrouble = false;
-        },
-        (error) => {
-          if (!this.#hasTrouble) this.#onTrouble(error);
-          this.#hasTrouble = true;
-        },
-      )
-      .finally(() => {
-        this.#running = null;
-      });
+    this.#running ??= this.#run();
     return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    this.#latestMs = performance.now();
+    try {
+      await this.#work(this.#stopping.signal);
+      this.#hasTrouble = false;
+    } catch (error) {
+      if (!this.#hasTrouble) this.#onTrouble(error);
+      this.#hasTrouble = true;
+    } finally {
+      this.#running = null;
+    }
   }
 }

@@ -32,7 +32,7 @@ export interface Finding {
 
 type Fault = readonly [invariant: Invariant, message: string];
 
-export interface AuditedEndUser {
+interface AuditedEndUser {
   readonly user: EndUserKey;
   /** All stored cycles, including ended ones, each in its latest period. */
   readonly cycles: readonly Cycle[];

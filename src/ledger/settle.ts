@@ -9,7 +9,7 @@ import { changeOf, lapseOf, nextEvent, renewalOf } from './next-event.ts';
 import { type Posting, type Transaction, transactionOf } from './posting.ts';
 import type { EndUserState } from './state.ts';
 
-export interface Settled {
+interface Settled {
   readonly state: EndUserState;
   readonly postings: readonly Posting[];
   /** False if more events are due. In that case, call `settle` again with `state`. */

@@ -10,7 +10,7 @@
 // from the cycle, the plan or the hold, so every process computes the same IDs.
 
 import assert from 'node:assert/strict';
-import { INSTANT_MAX, type Instant } from './instant.ts';
+import { type Instant, isInstant } from './instant.ts';
 
 /** 36 lower-case characters. */
 export type TransactionId = string;
@@ -33,20 +33,11 @@ const VARIANT = 0x8000;
 export function transactionId({ at, sequence, tail }: { at: Instant; sequence: number; tail: string }): TransactionId {
   assert(sequence >= 0 && sequence < SEQUENCE_COUNT, 'the sequence number fits into 26 bits');
   assert(tail.length === 12, 'the tail has 12 digits, as many as the last group of a UUID');
+  assert(isInstant(at), 'the instant of a transaction is valid');
+  const time = at.toString(16).padStart(12, '0');
   const high = (sequence >>> SEQUENCE_LOW_BITS).toString(16).padStart(3, '0');
   const low = (VARIANT | (sequence & SEQUENCE_LOW_MASK)).toString(16);
-  return `${timeDigits(at)}-4${high}-${low}-${tail}`;
-}
-
-let latest = { at: 0, digits: '00000000-0000' };
-
-/** Caches the latest digits, because all requests of a batch have the same instant. */
-function timeDigits(at: Instant): string {
-  if (latest.at === at) return latest.digits;
-  const time = at.toString(16).padStart(12, '0');
-  assert(at <= INSTANT_MAX && /^[0-9a-f]{12}$/.test(time), 'the instant of a transaction is valid');
-  latest = { at, digits: `${time.slice(0, 8)}-${time.slice(8)}` };
-  return latest.digits;
+  return `${time.slice(0, 8)}-${time.slice(8)}-4${high}-${low}-${tail}`;
 }
 
 /**
