@@ -10,7 +10,7 @@ import type { EndUserCounts } from './end-user-summaries.ts';
 import { type DailyTotal, dayOf, type ExpiryTotal, hourOf } from './totals.ts';
 import { PAGE_ROWS_MAX } from './transaction-history.ts';
 
-export const OVERVIEW_DAYS_MAX = 366;
+const OVERVIEW_DAYS_MAX = 366;
 
 export interface AccountTransaction extends Transaction {
   readonly endUser: string;

@@ -4,11 +4,6 @@ export function csvLine(fields: readonly (string | number | null)[]): string {
   return `${fields.map(csvField).join(',')}\r\n`;
 }
 
-function csvField(field: string | number | null): string {
-  if (typeof field === 'number') return String(field);
-  return field === null ? '' : quoted(inert(field));
-}
-
 /**
  * A spreadsheet runs text as a formula if the text begins with one of these characters. An apostrophe before the text
  * prevents this.
@@ -16,10 +11,9 @@ function csvField(field: string | number | null): string {
  */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
 
-function inert(text: string): string {
-  return FORMULA.test(text) ? `'${text}` : text;
-}
-
-function quoted(text: string): string {
+function csvField(field: string | number | null): string {
+  if (typeof field === 'number') return String(field);
+  if (field === null) return '';
+  const text = FORMULA.test(field) ? `'${field}` : field;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

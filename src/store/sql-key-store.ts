@@ -13,7 +13,7 @@ export type KeyRow = readonly Value[];
 /** Runs one statement. `values` contains the parameters `$1`, `$2` and so on. */
 export type RunStatement = (sql: string, values: readonly Value[]) => Promise<readonly KeyRow[]>;
 
-export interface KeyDatabase {
+interface KeyDatabase {
   readonly schema: string;
   readonly run: RunStatement;
   /**

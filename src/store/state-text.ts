@@ -6,7 +6,7 @@ import type { Hold, HoldPart } from '../ledger/hold.ts';
 import type { Instant } from '../ledger/instant.ts';
 import { planOfText, planText, scheduledOfText, scheduledText } from '../ledger/plan.ts';
 import { isByTime, type Posting } from '../ledger/posting.ts';
-import type { EndUserState } from '../ledger/state.ts';
+import { EMPTY_STATE, type EndUserState } from '../ledger/state.ts';
 
 /**
  * The average number of transactions between two snapshots. Applying the postings of this many transactions takes about
@@ -101,10 +101,8 @@ export function holdsText(holds: readonly Hold[]): string | null {
 }
 
 export function holdsOfText(text: string | null): readonly Hold[] {
-  return text === null ? NO_HOLDS : (JSON.parse(text) as HoldText[]).map(holdOf);
+  return text === null ? EMPTY_STATE.holds : (JSON.parse(text) as HoldText[]).map(holdOf);
 }
-
-const NO_HOLDS: readonly Hold[] = [];
 
 function holdValues({ id, expiresAt, parts }: Hold): HoldText {
   return [id, expiresAt, parts.map(partValues)];

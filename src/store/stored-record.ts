@@ -7,7 +7,7 @@ import type { TransactionId } from '../ledger/transaction-id.ts';
 /**
  * Most requests are accepted, and their outcome contains only a transaction ID. For these requests, `outcome` is null.
  */
-export interface StoredOutcome {
+interface StoredOutcome {
   /** Null if the request caused no transaction. */
   readonly transactionId: TransactionId | null;
   /** JSON; null if the request was accepted and the outcome contains only the transaction ID. */

@@ -58,7 +58,7 @@ export interface OperatorStores {
   readonly keys: KeyStore;
 }
 
-export interface AuditSummary extends AuditReport {
+interface AuditSummary extends AuditReport {
   /** The number of problems: the findings, plus the messages in `store`. */
   readonly broken: number;
   readonly example: string;

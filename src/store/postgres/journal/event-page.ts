@@ -11,7 +11,7 @@ import { exactInteger, type Query, sql, type TextRow } from '../pool/connection.
 const LOOKED_AT_MAX = 5_000;
 
 /** For each part, the number of its last event before a position. The parts are in the order of `Placement.parts`. */
-export type PartNumbers = readonly number[];
+type PartNumbers = readonly number[];
 
 export function positionText(numbers: PartNumbers): EventPosition {
   return numbers.join('.');

@@ -66,8 +66,9 @@ class DatabaseAudit {
     for await (const rows of ledgerRowsIn(this.#connection, { after: null, integer: Number })) {
       const endUsers: EndUserPostings[] = [];
       for (const row of rows) {
-        if (row.kind === 'transaction') postings.push(...row.postings);
-        else {
+        if (row.kind === 'transaction') {
+          for (const posting of row.postings) postings.push(posting);
+        } else {
           endUsers.push({ user: row.user, postings });
           postings = [];
         }

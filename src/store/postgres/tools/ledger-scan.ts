@@ -20,7 +20,7 @@ export const SCANNING = [
   ...setLocal({ enable_seqscan: 'off', enable_bitmapscan: 'off', enable_sort: 'off' }),
 ];
 
-export interface ScanOptions {
+interface ScanOptions {
   /** The scan reads only end users that sort after this end user; null to read all. */
   readonly after: EndUserKey | null;
   readonly integer?: ReadInteger;

@@ -25,7 +25,7 @@ export interface BatchContext {
   readonly statements: BatchStatements;
 }
 
-export interface LoadedUnderLock extends LoadedBatch {
+interface LoadedUnderLock extends LoadedBatch {
   /** For each end user in `batch.users`, whether it has a row in `end_users`. */
   readonly isLocked: readonly boolean[];
   /** Generates IDs that sort after all existing IDs of the batch's end users. */
