@@ -181,10 +181,7 @@ export class GroupCommit {
 
   #writeNext(lane: Lane): void {
     const entries = this.#take(lane);
-    if (entries.length > 0) this.#write(lane, entries);
-  }
-
-  #write(lane: Lane, entries: readonly Entry[]): void {
+    if (entries.length === 0) return;
     if (lane.batches === 0) this.#writing += 1;
     lane.batches += 1;
     const batch = { size: entries.length, isDecided: false };
@@ -216,19 +213,19 @@ export class GroupCommit {
     else this.throughput.forget();
     lane.batches -= 1;
     if (lane.batches === 0) this.#writing -= 1;
-    const resultOf = (index: number) => (results instanceof StoreFault ? results : (results[index] as Outcome | null));
-    assert(fault !== null || (results as readonly unknown[]).length === entries.length, 'every command has an outcome');
-    entries.forEach((entry, index) => {
-      if (resultOf(index) !== null) return;
+    const answers = results instanceof StoreFault ? entries.map(() => results) : results;
+    assert(answers.length === entries.length, 'every command has an outcome');
+    for (const [index, entry] of entries.entries()) {
+      if (answers[index] !== null) continue;
       this.#space.enqueue(entry.command);
       enqueue(lane, entry);
-    });
+    }
     this.#writeBatches();
     this.onAnswering?.({ startedMs, endedMs, commands: entries.length, fault: fault?.code ?? null });
-    entries.forEach((entry, index) => {
-      const result = resultOf(index);
-      if (result !== null) this.#answer(entry, result);
-    });
+    for (const [index, entry] of entries.entries()) {
+      const answer = answers[index] as CommitResult | null;
+      if (answer !== null) this.#answer(entry, answer);
+    }
     this.onAnswering?.(null);
     this.#resolveIfEmpty();
   }
