@@ -58,19 +58,13 @@ function isDueAfter(postings: readonly Posting[], isDue: (digits: number, index:
 }
 
 type CycleText = [string, number, CycleType, CycleStatus, number, number, number, number, number, string, string?];
-type CycleValues = readonly [
-  ...identity: [string, number, CycleType, CycleStatus],
-  ...numbers: [number, number, number, number, number],
-  plan: string,
-  next: string | null,
-];
 type PartText = [string, number, number, number];
 type HoldText = [string, number, PartText[]];
 
 /** The values of a cycle, in the order of the `CYCLE_COLUMNS` of both stores. */
-export function cycleValues(cycle: Cycle): CycleValues {
+export function cycleValues(cycle: Cycle) {
   const { id, period, type, status, amount, remaining, held, start, end, plan, next } = cycle;
-  return [id, period, type, status, amount, remaining, held, start, end, planText(plan), scheduledText(next)];
+  return [id, period, type, status, amount, remaining, held, start, end, planText(plan), scheduledText(next)] as const;
 }
 
 function cycleText(cycle: Cycle): readonly unknown[] {

@@ -42,21 +42,20 @@ export async function* postingsOfAccount(
 }
 
 const COLUMNS = {
-  end_user_id: ({ user }: ExportedPosting) => user.endUser,
-  transaction_id: ({ posting }: ExportedPosting) => posting.transactionId,
-  kind: ({ posting }: ExportedPosting) => posting.kind,
-  amount: ({ posting }: ExportedPosting) => posting.amount,
-  held: ({ posting }: ExportedPosting) => posting.held,
-  created_at: ({ posting }: ExportedPosting) => new Date(posting.createdAt).toISOString(),
-  expires_at: ({ posting }: ExportedPosting) => new Date(posting.expiresAt).toISOString(),
-  cycle_id: ({ posting }: ExportedPosting) => posting.cycleId,
-  period: ({ posting }: ExportedPosting) => posting.period,
-  actor: ({ posting }: ExportedPosting) => posting.actor,
-  note: ({ posting }: ExportedPosting) => posting.note,
-  reference: ({ posting }: ExportedPosting) => posting.reference,
-  hold_expires_at: ({ posting: { holdExpiresAt: at } }: ExportedPosting) =>
-    at === null ? null : new Date(at).toISOString(),
-};
+  end_user_id: ({ user }) => user.endUser,
+  transaction_id: ({ posting }) => posting.transactionId,
+  kind: ({ posting }) => posting.kind,
+  amount: ({ posting }) => posting.amount,
+  held: ({ posting }) => posting.held,
+  created_at: ({ posting }) => new Date(posting.createdAt).toISOString(),
+  expires_at: ({ posting }) => new Date(posting.expiresAt).toISOString(),
+  cycle_id: ({ posting }) => posting.cycleId,
+  period: ({ posting }) => posting.period,
+  actor: ({ posting }) => posting.actor,
+  note: ({ posting }) => posting.note,
+  reference: ({ posting }) => posting.reference,
+  hold_expires_at: ({ posting: { holdExpiresAt: at } }) => (at === null ? null : new Date(at).toISOString()),
+} satisfies Record<string, (exported: ExportedPosting) => string | number | null>;
 
 /** @returns the text of the export in pieces; a CSV export without postings has only a header */
 export async function* exportedText(
