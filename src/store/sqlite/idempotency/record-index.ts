@@ -16,9 +16,6 @@ const RUN_MAX = 131_072;
 /** All hashes are below this number. */
 const HASHES = 2 ** 31;
 
-/** The numbers of hashes that a statement can look up, largest first. */
-const LOOKED_UP = [16, 4, 1];
-
 /**
  * If more than this fraction of the entries in the B-tree belong to deleted records, those entries are deleted while
  * the next run is inserted.
@@ -67,7 +64,7 @@ interface Run {
 
 export class RecordIndex {
   readonly #runMax: number;
-  readonly #lookUps: readonly { readonly count: number; readonly statement: Statement }[];
+  readonly #lookUp: Statement;
   readonly #insert: ManyRows;
   readonly #removeExpired: Statement;
   readonly #saveIndexed: Statement;
@@ -87,10 +84,7 @@ export class RecordIndex {
 
   constructor(db: DatabaseSync, runMax = RUN_MAX) {
     this.#runMax = runMax;
-    this.#lookUps = LOOKED_UP.map((count) => ({
-      count,
-      statement: prepare(db, `SELECT record FROM idempotency_index WHERE hash IN (${Array(count).fill('?')})`),
-    }));
+    this.#lookUp = prepare(db, 'SELECT record FROM idempotency_index WHERE hash IN (SELECT value FROM json_each(?))');
     this.#insert = new ManyRows(
       db,
       2,
@@ -127,10 +121,7 @@ export class RecordIndex {
       this.#recent.find(hash, found);
       this.#run?.table.find(hash, found);
     }
-    let at = 0;
-    for (const { count, statement } of this.#lookUps)
-      for (; hashes.length - at >= count; at += count)
-        for (const [record] of statement.all(...hashes.slice(at, at + count))) found.add(record as number);
+    for (const [record] of this.#lookUp.all(JSON.stringify(hashes))) found.add(record as number);
     return found;
   }
 
