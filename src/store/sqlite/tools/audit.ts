@@ -23,7 +23,7 @@ import { bytesOf } from '../file/uuid.ts';
 import { hashOf, RECORD_COLUMNS, recordOf } from '../idempotency/record-table.ts';
 import { PostingReader } from '../journal/posting-reader.ts';
 import { TransactionReader } from '../journal/transaction-reader.ts';
-import { clockChecksum } from '../writer/ledger-clock.ts';
+import { savedClock } from '../writer/ledger-clock.ts';
 import { type EndUserPostings, endUsersOf, OldestFirst } from './end-users.ts';
 import { SnapshotAudit } from './snapshot-audit.ts';
 import { SummaryAudit } from './summary-audit.ts';
@@ -157,15 +157,10 @@ class FileAudit {
 
   /** Audits the ledger's clock. @returns the latest instant that the ledger has used */
   #auditClock(postings: number): number {
-    const row = this.#db.prepare('SELECT at, sequence, checksum FROM clock').get();
-    if (row === undefined) {
-      if (postings > 0) this.fault('the clock of the ledger is missing');
-      return 0;
-    }
-    const [at, sequence] = [Number(row.at), Number(row.sequence)];
-    if (row.checksum !== clockChecksum(at, sequence))
-      this.fault('the clock of the ledger was changed by something other than Scrip');
-    return at;
+    const saved = savedClock(this.#db);
+    if (saved === null && postings > 0) this.fault('the clock of the ledger is missing');
+    if (saved?.isIntact === false) this.fault('the clock of the ledger was changed by something other than Scrip');
+    return saved?.position.at ?? 0;
   }
 }
 

@@ -11,6 +11,7 @@ import { canonical, refuseSecondName, sizeOf } from '../file/file-names.ts';
 import { APPLICATION_ID, connect, lockLedgerFile, refuseOtherSchema, unfinishedCopy } from '../file/ledger-file.ts';
 import { SQLITE, sqliteCode } from '../file/sqlite-error.ts';
 import { numberOf } from '../file/statements.ts';
+import { savedClock } from '../writer/ledger-clock.ts';
 import { auditFile } from './audit.ts';
 import { refuseMissing } from './ledger-tools.ts';
 
@@ -125,8 +126,7 @@ async function verified(file: string, origin: string, report: ReportProgress): P
   const { endUsers, postings, broken, example } = await auditSummary((onFinding) => auditFile(db, onFinding, show));
   show(postings, postings);
   if (broken > 0) throw damaged(origin, `${broken === 1 ? '1 problem' : `${broken} problems`}, such as: ${example}`);
-  const clock = db.prepare('SELECT at FROM clock').get();
-  return { endUsers, postings, at: clock === undefined ? null : Number(clock.at), bytes: statSync(file).size };
+  return { endUsers, postings, at: savedClock(db)?.position.at ?? null, bytes: statSync(file).size };
 }
 
 /** Invalidates the cursors of events, because the backup lacks events that clients might already have read. */

@@ -64,10 +64,17 @@ export class LedgerClock {
   }
 }
 
-/** The position of the clock that is saved in the file; the earliest position if none is saved. */
+/** The clock that is saved in the file; null if none is saved. It is intact unless another program changed it. */
+export function savedClock(db: DatabaseSync): { position: IdPosition; isIntact: boolean } | null {
+  const row = db.prepare('SELECT at, sequence, checksum FROM clock').get();
+  if (row === undefined) return null;
+  const [at, sequence] = [Number(row.at), Number(row.sequence)];
+  return { position: { at, sequence }, isIntact: row.checksum === clockChecksum(at, sequence) };
+}
+
+/** The position of the saved clock; the earliest position if no clock is saved. */
 export function savedPosition(db: DatabaseSync): IdPosition {
-  const row = db.prepare('SELECT at, sequence FROM clock').get();
-  return { at: Number(row?.at ?? 0), sequence: Number(row?.sequence ?? 0) };
+  return savedClock(db)?.position ?? { at: 0, sequence: 0 };
 }
 
 export class SavedClock {
@@ -85,18 +92,13 @@ export class SavedClock {
 
   /** @throws CannotOpen if a ledger with postings has no clock, or if something other than Scrip changed the clock */
   read(hasPostings: boolean): IdPosition {
-    const row = this.#db.prepare('SELECT at, sequence, checksum FROM clock').get();
-    if (row === undefined) {
-      if (hasPostings) throw new CannotOpen('The clock of the ledger is missing; restore a backup.');
-      return { at: 0, sequence: 0 };
-    }
-    const saved = { at: Number(row.at), sequence: Number(row.sequence) };
-    if (row.checksum !== clockChecksum(saved.at, saved.sequence)) {
+    const saved = savedClock(this.#db);
+    if (saved === null && hasPostings) throw new CannotOpen('The clock of the ledger is missing; restore a backup.');
+    if (saved?.isIntact === false)
       throw new CannotOpen(
         'The clock of the ledger was changed by something other than Scrip; run `scrip verify` and restore a backup.',
       );
-    }
-    return saved;
+    return savedPosition(this.#db);
   }
 }
 
