@@ -12,6 +12,7 @@ import { AUDITED_COLUMNS, isSummaryRight, REBUILD_COUNTS, summaryFault } from '.
 import { type AuditReport, rowsDiffer } from '../../tools/ledger-tools.ts';
 import { SnapshotFold } from '../../tools/snapshot-fold.ts';
 import { TotalsSum } from '../../totals.ts';
+import { wholeTransactions } from '../../transaction-history.ts';
 import { HOLD_AS_CYCLE, KEYS, StateRows } from '../journal/state-rows.ts';
 import { type Connection, sql, type TextRow } from '../pool/connection.ts';
 import { KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
@@ -91,10 +92,9 @@ class DatabaseAudit {
       this.#total.endUsers += 1;
       this.#total.postings += postings.length;
       const fold = new SnapshotFold(new Map((snapshots[index] ?? []) as [string, string][]));
-      for (const posting of postings) {
-        this.#totals.add({ user, posting });
-        fold.add(posting);
-      }
+      for (const posting of postings) this.#totals.add({ user, posting });
+      for (const transaction of wholeTransactions(postings, ({ transactionId }) => transactionId))
+        fold.add(transaction);
       for (const transaction of fold.end())
         this.#fault(
           `the snapshot after transaction ${transaction} does not match the postings of account ${user.account}, end user ${user.endUser}`,

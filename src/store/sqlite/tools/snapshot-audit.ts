@@ -6,6 +6,7 @@ import type { Posting } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { rowsDiffer } from '../../tools/ledger-tools.ts';
 import { SnapshotFold } from '../../tools/snapshot-fold.ts';
+import { wholeTransactions } from '../../transaction-history.ts';
 import { numberOf, prepare, type Statement } from '../file/statements.ts';
 import { bytesOf, uuidOf } from '../file/uuid.ts';
 
@@ -32,9 +33,9 @@ export class SnapshotAudit {
    */
   *check(user: EndUserKey, postings: Iterable<Posting>): Generator<Posting> {
     const fold = new SnapshotFold(this.#snapshotsOf(user));
-    for (const posting of postings) {
-      fold.add(posting);
-      yield posting;
+    for (const transaction of wholeTransactions(postings, ({ transactionId }) => transactionId)) {
+      fold.add(transaction);
+      yield* transaction;
     }
     for (const transactionId of fold.end()) this.#wrong(user, transactionId);
   }
