@@ -188,7 +188,7 @@ async function derived(connection: Connection, part: Part, { inputs, clock, deri
   const loaded = await loadedFor(connection, part, { inputs, clock, latestEvent });
   const summaries = new RowArrays([...KEY_TYPES, ...SUMMARY_TYPES]);
   const counts = new CountChanges();
-  const events = new EventRows(latestEvent, loaded.recordedAt);
+  const events: (LedgerEvent & { account: number })[] = [];
   /** The earliest `dueAt` of the end users. */
   let nextDueAt = NEVER;
   let began = performance.now();
@@ -201,13 +201,17 @@ async function derived(connection: Connection, part: Part, { inputs, clock, deri
     summaries.add(...keyOf(user), ...summaryValues(found, summary, latestActivity));
     counts.add(user.account, stored?.balance ?? null, summary.balance);
     nextDueAt = Math.min(nextDueAt, found.dueAt ?? NEVER);
-    for (const event of found.events) events.add(user.account, event);
+    for (const event of found.events) events.push({ ...event, account: user.account });
     if (performance.now() - began < SLICE_MS) continue;
     await nextTurn();
     began = performance.now();
   }
   return {
-    writes: [storeSummaries(part, summaries), ...countUpserts(counts.all(), part), ...events.writes(part)],
+    writes: [
+      storeSummaries(part, summaries),
+      ...countUpserts(counts.all(), part),
+      ...eventWrites(part, events, latestEvent, loaded.recordedAt),
+    ],
     nextDueAt,
   };
 }
@@ -228,36 +232,31 @@ export function countUpserts(counts: Iterable<AccountCounts>, part: Part): Query
 const EVENT_COLUMNS = 'event, account, id, type, at, data, recorded_at';
 const EVENT_TYPES = ['bigint', 'integer', 'text', 'text', 'bigint', 'text', 'bigint'];
 
-class EventRows {
-  readonly #rows = new RowArrays(EVENT_TYPES);
-  readonly #before: number;
-  readonly #recordedAt: Instant;
-
-  /** @param before the number of the part's latest event */
-  constructor(before: number, recordedAt: Instant) {
-    this.#before = before;
-    this.#recordedAt = recordedAt;
-  }
-
-  add(account: number, { id, type, at, data }: LedgerEvent): void {
-    const number = this.#before + this.#rows.count + 1;
-    this.#rows.add(number, account, id, type, at, JSON.stringify(data), this.#recordedAt);
-  }
-
-  /** Citus accepts the INSERT only if its SELECT reads a table of the same shard. */
-  writes({ bucket }: Part): readonly Query[] {
-    if (this.#rows.count === 0) return [];
-    const consumer = `c.bucket = ${bucket} AND c.consumer = 'events'`;
-    return [
-      sql(
-        `INSERT INTO scrip.events (bucket, ${EVENT_COLUMNS})
-         SELECT c.bucket, ${columnsOf('k', EVENT_COLUMNS)} FROM ${unnest(EVENT_TYPES)} AS k (${EVENT_COLUMNS})
-         JOIN scrip.feed_consumers c ON ${consumer}`,
-        this.#rows.literals(),
-      ),
-      sql(`UPDATE scrip.feed_consumers c SET latest_event = $1 WHERE ${consumer}`, [this.#before + this.#rows.count]),
-    ];
-  }
+/**
+ * Statements that store events. Citus accepts the INSERT only if its SELECT reads a table of the same shard.
+ *
+ * @param latestEvent the number of the part's latest event
+ */
+function eventWrites(
+  { bucket }: Part,
+  events: readonly (LedgerEvent & { readonly account: number })[],
+  latestEvent: number,
+  recordedAt: Instant,
+): Query[] {
+  if (events.length === 0) return [];
+  const rows = new RowArrays(EVENT_TYPES);
+  for (const [index, { account, id, type, at, data }] of events.entries())
+    rows.add(latestEvent + index + 1, account, id, type, at, JSON.stringify(data), recordedAt);
+  const consumer = `c.bucket = ${bucket} AND c.consumer = 'events'`;
+  return [
+    sql(
+      `INSERT INTO scrip.events (bucket, ${EVENT_COLUMNS})
+       SELECT c.bucket, ${columnsOf('k', EVENT_COLUMNS)} FROM ${unnest(EVENT_TYPES)} AS k (${EVENT_COLUMNS})
+       JOIN scrip.feed_consumers c ON ${consumer}`,
+      rows.literals(),
+    ),
+    sql(`UPDATE scrip.feed_consumers c SET latest_event = $1 WHERE ${consumer}`, [latestEvent + events.length]),
+  ];
 }
 
 async function loadedFor(connection: Connection, part: Part, { inputs, clock, latestEvent }: Omit<Deriving, 'derive'>) {
