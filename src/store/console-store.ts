@@ -100,22 +100,22 @@ export function overviewStart(now: Instant, days: number): { readonly firstDay: 
   return { firstDay, firstHour: hourOf(firstDay * DAY_MS) };
 }
 
-type StoredDaily = Omit<DailyTotal, 'account'>;
-type StoredExpiry = Pick<ExpiryTotal, 'hour' | 'credits'>;
-
 /**
  * @param totals the totals of one account since `overviewStart`, in any order; several rows can have the same day and
  * kind
  * @param now an instant at or after all transactions in the totals
  */
 export function overviewOf(
-  totals: { readonly daily: Iterable<StoredDaily>; readonly expiries: Iterable<StoredExpiry> },
+  totals: {
+    readonly daily: Iterable<Omit<DailyTotal, 'account'>>;
+    readonly expiries: Iterable<Omit<ExpiryTotal, 'account'>>;
+  },
   { now, asOf }: { readonly now: Instant; readonly asOf: Instant },
   { days, actor: wanted }: OverviewRequest,
 ): Overview {
   const { firstDay } = overviewStart(now, days);
   const rows = Array.from({ length: dayOf(now) - firstDay + 1 }, (_, index) => emptyDay((firstDay + index) * DAY_MS));
-  const actors = new Map<Actor, MutableActorTotal>();
+  const actors = new Map<Actor, Mutable<ActorTotal>>();
   for (const { day, kind, actor, credits, transactions } of totals.daily) {
     const row = rows[day - firstDay];
     const column = COLUMNS[kind];
@@ -150,9 +150,8 @@ const COLUMNS: Partial<Record<PostingKind, Column>> = {
   refund: 'spent',
 };
 
-type MutableActorTotal = { -readonly [Name in keyof ActorTotal]: ActorTotal[Name] };
-type MutableDay = { -readonly [Name in keyof OverviewDay]: OverviewDay[Name] };
+type Mutable<Total> = { -readonly [Name in keyof Total]: Total[Name] };
 
-function emptyDay(day: Instant): MutableDay {
+function emptyDay(day: Instant): Mutable<OverviewDay> {
   return { day, added: 0n, started: 0n, spent: 0n, expired: 0n, renewed: 0n, transactions: 0 };
 }

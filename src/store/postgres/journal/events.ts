@@ -51,14 +51,6 @@ const DUE_MAX = 64;
 /** After working for this long, the derivation yields to other work on the main thread. */
 const SLICE_MS = 3;
 
-/** End users with due time-driven events, and the instant up to which these events can be derived. */
-interface Passed {
-  readonly users: readonly EndUserKey[];
-  readonly until: Instant;
-  /** The statements that end the short transaction. */
-  readonly ending: readonly Query[];
-}
-
 interface EndUserInput {
   readonly user: EndUserKey;
   readonly postings: Posting[];
@@ -132,14 +124,9 @@ export async function deriveSome(
 /**
  * Begins a transaction that locks the rows of end users with due time-driven events. Returns these end users and an
  * instant. In batches after this transaction, all postings of these end users are at or after this instant, except those
- * of renewals, changes of plan and lapses.
+ * of renewals, changes of plan and lapses. `ending` are the statements that end the transaction.
  */
-async function passTime(
-  connection: Connection,
-  part: Part,
-  now: Instant,
-  { clock, begin }: Omit<EventStep, 'derive'>,
-): Promise<Passed> {
+async function passTime(connection: Connection, part: Part, now: Instant, { clock, begin }: Omit<EventStep, 'derive'>) {
   const lock = sql(
     `SELECT e.account, e.end_user FROM (
        SELECT ${KEY} FROM scrip.end_user_summaries s WHERE due_at <= $1${part.within('s')} ORDER BY due_at LIMIT $2
