@@ -260,9 +260,9 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
       try {
         const result = this.attempt(read);
         const { state, now } = result;
-        const writing = this.#inFlight.size === 0 || isSettled(state, now) ? null : this.#writingOf(user);
-        if (writing === null) resolve(result);
-        else writing.then(() => this.#schedule(queued), reject);
+        const [writing] = isSettled(state, now) ? [] : this.#writesOf(user);
+        if (writing === undefined) resolve(result);
+        else answered(writing).then(() => this.#schedule(queued), reject);
         return sizeOf(state);
       } catch (error) {
         reject(error);
@@ -338,11 +338,6 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   #end(batch: BatchInFlight): void {
     this.#inFlight.delete(batch);
     batch.ended?.resolve();
-  }
-
-  #writingOf(user: EndUserKey): Promise<void> | null {
-    const [batch] = this.#writesOf(user);
-    return batch === undefined ? null : answered(batch);
   }
 
   #writesOf(user: EndUserKey): BatchInFlight[] {
