@@ -38,6 +38,7 @@ export function openPostgresStore({ testClock: isTest = false, ...options }: Pos
       const lanes = placement.lanes(options.lanes);
       const writers = servingPool(options, lanes.atOnce * CONNECTIONS_PER_LANE);
       const writer = new BatchWriter(writers, database, heartbeat, lanes);
+      await writer.prepare();
       const ledger = new PostgresLedgerStore(database, writer, async () => {
         await heartbeat.stop();
         await Promise.all([writers.end(), reach.close(), pool.end()]);

@@ -18,11 +18,16 @@ export interface Part {
   /** The bucket of all rows of the part that belong to no end user, such as the rows of the feed. */
   readonly bucket: number;
   /**
-   * Whether the part is a Citus shard. Statements for a shard cannot write in a WITH clause, so this process counts the
-   * changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent together
+   * Whether the part is a Citus shard. Most statements for a shard cannot write in a WITH clause, so this process counts
+   * the changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent together
    * with the writes.
    */
   readonly isShard: boolean;
+  /**
+   * Statements at the beginning of a batch's transaction. Until the transaction ends, Citus cannot move the part to
+   * another worker.
+   */
+  readonly stay: readonly Query[];
   /** SQL that limits a statement to the part, such as ` AND c.bucket IN (5, 9)`. Empty for a single database. */
   within(table: string): string;
   /**
@@ -95,6 +100,7 @@ export const EVERYTHING: Part = {
   buckets: [...Array(BUCKETS).keys()],
   bucket: 0,
   isShard: false,
+  stay: [],
   within: () => '',
   insert(table, columns, types, values = columnsOf('k', columns)) {
     return `INSERT INTO scrip.${table} (${KEY}, ${columns})
@@ -103,9 +109,11 @@ export const EVERYTHING: Part = {
   insertFew: () => null,
 };
 
-const SETTINGS = Object.entries({ ...BATCH_TIMEOUTS, ...BY_KEY })
-  .map(([name, value]) => `set_config('${name}', '${value}', true)`)
-  .join(', ');
+/** Statements that begin a transaction in which all statements have these settings. */
+export function beginWith(settings: Readonly<Record<string, string>>): readonly Query[] {
+  const all = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', true)`);
+  return [prepared('begin', READ_COMMITTED)([]), prepared('settings', `SELECT ${all.join(', ')}`)([])];
+}
 
 export const SINGLE_DATABASE: Placement = {
   parts: [EVERYTHING],
@@ -115,7 +123,7 @@ export const SINGLE_DATABASE: Placement = {
     const atOnce = chosen ?? 1;
     return { count: atOnce, atOnce, of: (user) => bucketOf(user) % atOnce };
   },
-  begin: [prepared('begin', READ_COMMITTED)([]), prepared('settings', `SELECT ${SETTINGS}`)([])],
+  begin: beginWith({ ...BATCH_TIMEOUTS, ...BY_KEY }),
   byKey: setLocal(BY_KEY),
   throughout: [],
   beginSnapshot: [BEGIN_SNAPSHOT],

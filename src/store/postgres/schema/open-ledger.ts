@@ -21,7 +21,7 @@ const SCHEMA_FIRST = 12;
 const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
 
 /** The key of the advisory lock for migrations: "Scrp" in ASCII. Scrip takes no other advisory lock. */
-const MIGRATION_LOCK = 0x53637270;
+export const MIGRATION_LOCK = 0x53637270;
 
 type Server = Connection | ConnectionPool;
 

@@ -52,11 +52,14 @@ export async function lockAndLoad(
   // The query for due holds is sent before the instant of the batch is known. The query therefore uses `clock.soon`,
   // which is usually later than the instant of the batch.
   const dueUntil = clock.soon;
+  const { load } = statements;
+  const range = [clock.latest, dueUntil];
   const asked = {
-    locked: statements.lock.query(users),
+    // On Citus, one function locks and reads.
+    locked: load === null ? statements.lock.query(users) : load.query(users, ...range),
     // Read the clock after taking the locks: otherwise, a batch that held the locks earlier could have a later instant.
     now: clock.query,
-    states: statements.states.query(users, clock.latest, dueUntil),
+    states: load === null ? statements.states.query(users, ...range) : null,
     holds: whole.length === 0 ? null : holdsOf(whole, dueUntil, INSTANT_MAX),
     records: recordsQuery(batch, statements),
     referenced: referencedQuery(batch, keys, statements),
@@ -65,10 +68,12 @@ export async function lockAndLoad(
   const results = await connection.send(queries);
   const rowsOf = (query: Query | null) => (query === null ? [] : (results[queries.indexOf(query)]?.rows ?? []));
 
+  const rows = [...rowsOf(asked.locked), ...rowsOf(asked.states)];
+  // The rows of end users have no `cycle_id`.
+  const isUser = ([, , cycleId]: TextRow) => (cycleId ?? null) === null;
   const isLocked = Array<boolean>(keys.length).fill(false);
-  for (const [place] of rowsOf(asked.locked)) isLocked[Number(place) - 1] = true;
-  const stateRows = rowsOf(asked.states);
-  const ids = idsBehind([...rowsOf(asked.locked), ...stateRows], clock, clock.read(rowsOf(asked.now)));
+  for (const [place] of rows.filter(isUser)) isLocked[Number(place) - 1] = true;
+  const ids = idsBehind(rows, clock, clock.read(rowsOf(asked.now)));
   const states = keys.map(() => new StateRows());
   const addRows = (rows: readonly TextRow[], of: readonly number[] | null) => {
     for (const [place, , ...columns] of rows) {
@@ -78,7 +83,10 @@ export async function lockAndLoad(
       if (isLocked[index]) states[index]?.add(columns, assertReadable);
     }
   };
-  addRows(stateRows, null);
+  addRows(
+    rows.filter((row) => !isUser(row)),
+    null,
+  );
   addRows(rowsOf(asked.holds), whole);
   const now = ids.position.at;
   if (now > dueUntil) {

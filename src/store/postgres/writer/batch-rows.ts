@@ -13,7 +13,6 @@ import { cycleChanges } from '../../../ledger/state.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { cycleValues, isSnapshotDue, stateText } from '../../state-text.ts';
 import { recordValues } from '../idempotency/record-table.ts';
-import { CONSUMERS } from '../journal/feed.ts';
 import type { Query, Value } from '../pool/connection.ts';
 import { type Key, keyOf } from '../rows/key.ts';
 import { holdValues, postingValues } from '../rows/ledger-rows.ts';
@@ -30,23 +29,20 @@ export class BatchRows {
   readonly #statements: BatchStatements;
   /** The new `ids_through` of all changed cycles; see the schema. */
   readonly #idsThrough: TransactionId;
-  /**
-   * The rows for postings. If one statement writes both postings and cycles, these rows also contain the cycles' new
-   * values.
-   */
+  /** The rows for postings. They also contain new values of the cycles. */
   readonly #posted: RowArrays;
-  /** The rows of all other statements. Without Citus, a batch of subtractions often has no such rows. */
+  /** The rows of all other statements. A batch of subtractions often has no such rows. */
   readonly #others = new Map<RowsStatement, RowArrays>();
   #changedByPosting = 0;
 
   constructor(statements: BatchStatements, idsThrough: TransactionId) {
     this.#statements = statements;
     this.#idsThrough = idsThrough;
-    this.#posted = (statements.post ?? statements.insertPostings).rows();
+    this.#posted = statements.post.rows();
   }
 
   addChange(key: Key, { before, after, postings }: UserChange): void {
-    const { post, changeCycles, insertCycles, moveIds, addSnapshots } = this.#statements;
+    const { changeCycles, insertCycles, moveIds, addSnapshots } = this.#statements;
     const { opened, changed } = cycleChanges(before, after);
     const byPosting = new Map<TransactionId, Change>();
     for (const change of changed) {
@@ -54,7 +50,7 @@ export class BatchRows {
       const { id, remaining, held, status, period, amount, start, end, next } = cycle;
       // When a new cycle supersedes a canceled cycle, the canceled cycle gets no posting.
       const isPosted = period === stored.period && status !== 'superseded' && next === stored.next;
-      if (isPosted && post !== null) byPosting.set(id, change);
+      if (isPosted) byPosting.set(id, change);
       else {
         const values = [remaining, held, status, period, amount, start, end, scheduledText(next)];
         this.#add(changeCycles, ...key, stored.end, id, ...values);
@@ -85,12 +81,8 @@ export class BatchRows {
         byPosting.delete(posting.cycleId);
         this.#changedByPosting += 1;
       }
-      const values = postingValues(posting, line);
-      if (this.#statements.post === null) this.#posted.add(...key, ...values);
-      else {
-        const { remaining, held, status } = newValuesOf(carried);
-        this.#posted.add(...key, remaining, ...values, held, status);
-      }
+      const { remaining, held, status } = newValuesOf(carried);
+      this.#posted.add(...key, remaining, ...postingValues(posting, line), held, status);
     }
     assert(byPosting.size === 0, 'a cycle changes only through its postings');
   }
@@ -141,16 +133,10 @@ export class BatchRows {
   }
 
   #postingWrites(at: Instant): Write[] {
-    const { post, postPlain, insertPostings, insertFeed } = this.#statements;
+    const { post, postPlain } = this.#statements;
     const [rows, batch] = [this.#posted, randomUUID()];
-    const statement = postPlain?.takes(rows) ? postPlain : post;
-    if (statement !== null)
-      return [{ query: statement.query(rows, this.#idsThrough, at, batch, this.#changedByPosting), rows: 1 }];
-    const [, accounts = '', , ids = ''] = rows.literals();
-    return [
-      { query: insertPostings.query(rows), rows: rows.count },
-      { query: insertFeed([at, batch, accounts, ids]), rows: CONSUMERS.length },
-    ];
+    const statement = postPlain.takes(rows) ? postPlain : post;
+    return [{ query: statement.query(rows, this.#idsThrough, at, batch, this.#changedByPosting), rows: 1 }];
   }
 }
 

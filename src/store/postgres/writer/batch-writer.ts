@@ -26,6 +26,7 @@ import type { BatchContext } from './batch-loading.ts';
 import { type BatchStatements, batchStatementsOf } from './batch-statements.ts';
 import { type Decided, decide, type Witness, writeRows } from './batch-transaction.ts';
 import { LaneSessions } from './lane-sessions.ts';
+import { createShardFunctions } from './shard-functions.ts';
 
 const TRIES_MAX = 10;
 /**
@@ -72,6 +73,12 @@ export class BatchWriter {
     this.#database = database;
     this.#heartbeat = heartbeat;
     this.#statements = new Map(placement.parts.map((part) => [part, batchStatementsOf(part)]));
+  }
+
+  /** On Citus, creates the functions that batches call, if they do not exist yet. Must be called before `write`. */
+  async prepare(): Promise<void> {
+    const functions = [...this.#statements.values()].flatMap((statements) => statements.functions);
+    await createShardFunctions(this.#database.pool, functions);
   }
 
   /**
@@ -195,7 +202,7 @@ export class BatchWriter {
     return this.#sessions.run(lane, async (connection, open) => {
       if (await this.#heartbeat.isStandbyAway(connection)) throw new StoreFault('StoreUnavailable', STANDBY_AWAY);
       const { clock, placement } = this.#database;
-      const context = { clock, begin: placement.begin, statements: this.#statementsOf(part) };
+      const context = { clock, begin: [...placement.begin, ...part.stay], statements: this.#statementsOf(part) };
       let decided = await decide(connection, commands, context);
       if ('missing' in decided) {
         await addEndUsers(connection, decided.missing, context);

@@ -7,6 +7,8 @@ const DISTRIBUTED = END_USER_TABLES.map((table) => new RegExp(`scrip\\.${table}\
 const NAMED_BUCKETS = /\bbucket (?:= (\d+|\$\d+)|IN \(([\d, ]+)\))/g;
 const VOLATILE = /\b(clock_timestamp|timeofday|random|gen_random_uuid|nextval|public\.test_clock)\b/;
 const STABLE_IN_CASE = /\bCASE\b(?:(?!\bEND\b).)*\bstatement_timestamp\b/is;
+/** A call of a function that Citus delegates to the worker of a bucket. */
+const CALL = /^SELECT \* FROM scrip\.\w+\([$\d, ]+, \d+::smallint\)$/;
 const WRITES = /^(INSERT INTO|UPDATE|DELETE FROM) scrip\.(\w+)/i;
 
 /** Each of the 16 shards has 4 buckets that are not consecutive. */
@@ -57,7 +59,8 @@ export function refusalOf(statement: string): string | null {
 
 /** Whether a statement might use more than one shard. Each statement of a batch must use only one shard. */
 export function leavesItsShard(statement: string): boolean {
-  return /\bscrip\.\w+/.test(statement) && !namesOneShard(statement) && !/\bVALUES \((\d+|\$1)\b/.test(statement);
+  const isApart = namesOneShard(statement) || CALL.test(statement) || /\bVALUES \((\d+|\$1)\b/.test(statement);
+  return /\bscrip\.\w+/.test(statement) && !isApart;
 }
 
 export function workerStatements(statement: string): number {

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../../../src/config.ts';
 import { Leases, SHARED_LEASES } from '../../../../src/events/webhooks/leases.ts';
 import { copyDatabase } from '../../../../src/open-tools.ts';
+import { sql } from '../../../../src/store/postgres/pool/connection.ts';
 import { openPostgresAccountDatabase } from '../../../../src/store/postgres/reads/account-database.ts';
 import type { PostgresLedgerStore } from '../../../../src/store/postgres/reads/ledger-store.ts';
 import { bucketOf } from '../../../../src/store/postgres/rows/key.ts';
@@ -167,6 +168,40 @@ test('with the SQL for Citus, a batch whose COMMIT fails with XX000 is looked up
   await ledger.close();
   await server.query('DROP FUNCTION public.away_once CASCADE; DROP SEQUENCE public.commits', database);
   await server.emptyLedger(url);
+});
+
+test('with the SQL for Citus, a batch begins only after a move of its shard has ended', async () => {
+  const url = await server.createLedger();
+  const { ledger } = await openStandIn(url);
+  const ada = new EndUser(1, 1);
+  await ledger.write([ada.add(10)]);
+  const shard = SHARD_OF_BUCKET.replace('bucket', String(bucketOf(ada.key)));
+  const { pool } = (ledger.store as PostgresLedgerStore).database;
+  const moving = await pool.connect();
+  // The stand-in for Citus's lock is an advisory lock.
+  await moving.rows(sql(`SELECT pg_advisory_lock(${shard})`));
+  let isWritten = false;
+  const writing = ledger.results([ada.subtract(1)]).finally(() => {
+    isWritten = true;
+  });
+  await sleep(300);
+  assert(!isWritten, 'the batch waits');
+  await moving.rows(sql(`SELECT pg_advisory_unlock(${shard})`));
+  moving.release(true);
+  assert.deepEqual(await writing, [ACCEPTED]);
+  await ledger.close();
+  await server.emptyLedger(url);
+});
+
+test('with the SQL for Citus, processes that start at the same time create the functions of the shards once', async () => {
+  const url = await server.createDatabase();
+  await server.query(STAND_IN, new URL(url).pathname.slice(1));
+  const ledgers = await Promise.all(
+    Array.from({ length: 3 }, () => TestLedger.open(async () => pluggedDatabase(url, { citus: true }))),
+  );
+  const ada = new EndUser(1, 1);
+  for (const ledger of ledgers) assert.deepEqual(await ledger.results([ada.add(1)]), [ACCEPTED]);
+  for (const ledger of ledgers) await ledger.close();
 });
 
 test('with the SQL for Citus, a process can lease webhook endpoints', async () => {

@@ -14,7 +14,14 @@ export const STAND_IN = `
     relation regclass, key text, colocate_with text DEFAULT NULL, shard_count integer DEFAULT NULL
   ) RETURNS void LANGUAGE sql AS 'INSERT INTO public.pg_dist_partition VALUES (relation)';
   CREATE OR REPLACE FUNCTION public.get_shard_id_for_distribution_column(relation regclass, bucket smallint)
-    RETURNS bigint LANGUAGE sql AS 'SELECT ${SHARD_OF_BUCKET}';`;
+    RETURNS bigint LANGUAGE sql AS 'SELECT ${SHARD_OF_BUCKET}';
+  CREATE OR REPLACE FUNCTION public.shard_name(relation regclass, shard bigint) RETURNS text LANGUAGE sql
+    AS 'SELECT relation::text';
+  CREATE OR REPLACE FUNCTION public.create_distributed_function(
+    function regprocedure, distribution_arg_name text, colocate_with text, force_delegation boolean
+  ) RETURNS void LANGUAGE sql AS '';
+  CREATE OR REPLACE FUNCTION public.lock_shard_metadata(mode integer, shards bigint[]) RETURNS void LANGUAGE sql
+    AS 'SELECT pg_advisory_xact_lock_shared(shard) FROM unnest(shards) AS shard';`;
 
 export const LOGGED = {
   fsync: 'off',
