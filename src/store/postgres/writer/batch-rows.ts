@@ -23,6 +23,8 @@ export interface Write {
   readonly query: Query;
   /** The row count that the statement must report. */
   readonly rows: number;
+  /** Whether the statement fails by itself if it does not change all rows, even on a shard. */
+  readonly isChecked: boolean;
 }
 
 export class BatchRows {
@@ -129,14 +131,16 @@ export class BatchRows {
 
   #write(statement: RowsStatement, ...others: readonly string[]): Write[] {
     const rows = this.#others.get(statement);
-    return rows === undefined ? [] : [{ query: statement.query(rows, ...others), rows: rows.count }];
+    return rows === undefined ? [] : [{ query: statement.query(rows, ...others), rows: rows.count, isChecked: false }];
   }
 
   #postingWrites(at: Instant): Write[] {
     const { post, postPlain } = this.#statements;
     const [rows, batch] = [this.#posted, randomUUID()];
     const statement = postPlain.takes(rows) ? postPlain : post;
-    return [{ query: statement.query(rows, this.#idsThrough, at, batch, this.#changedByPosting), rows: 1 }];
+    return [
+      { query: statement.query(rows, this.#idsThrough, at, batch, this.#changedByPosting), rows: 1, isChecked: true },
+    ];
   }
 }
 

@@ -1,6 +1,6 @@
 // Prepares a batch for its COMMIT: locks and loads the end users, decides the outcomes of the commands, and collects
 // the rows to write. A batch takes two round trips: one to load, and one to write and commit. On Citus, COMMIT takes a
-// third round trip, because this process must first count the changed rows.
+// third round trip if this process must first count the changed rows.
 
 import assert from 'node:assert/strict';
 import { batchOf, decideBatch, type UserChange } from '../../../ledger/batch.ts';

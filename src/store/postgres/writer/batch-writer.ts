@@ -209,7 +209,7 @@ export class BatchWriter {
         decided = await decide(connection, commands, context);
       }
       assert(!('missing' in decided), 'the row of an end user is never deleted');
-      const others = beside(decided.outcomes).map((query) => ({ query, rows: 1 }));
+      const others = beside(decided.outcomes).map((query) => ({ query, rows: 1, isChecked: false }));
       const writes = [...decided.writes, ...others];
       if (writes.length === 0) await connection.send([ROLLBACK]);
       else {
@@ -242,16 +242,26 @@ async function addEndUsers(
 
 /** @throws CommitLost if it is unknown whether the batch is stored */
 async function commit(connection: Connection, decided: Decided, part: Part): Promise<void> {
-  // A single database checks the row counts itself, so COMMIT can be sent with the writes.
-  if (part.isShard) await writeRows(connection, decided.writes);
-  const writing = part.isShard ? [] : decided.writes.map(({ query }) => query);
-  const warning = await connection.commit([...writing, ...COMMIT_BATCH]).catch((error) => {
+  const { writes } = decided;
+  // If the statements check the row counts themselves, COMMIT is sent without waiting for the writes. On a shard, the
+  // writes are a step of their own, because an error means more if it can be an error of COMMIT.
+  const writing = part.isShard ? writeRows(connection, writes) : null;
+  if (part.isShard && !writes.every(({ isChecked }) => isChecked)) await writing;
+  const queries = part.isShard ? [] : writes.map(({ query }) => query);
+  const committing = connection.commit([...queries, ...COMMIT_BATCH]);
+  const [written, committed] = await Promise.allSettled([writing, committing]);
+  // If a write fails, the server does not commit. If it does not answer, it might have committed.
+  if (written.status === 'rejected') {
+    const { reason } = written;
+    throw isConnectionLost(reason) && !isWorkerAway(reason) ? new CommitLost(decided, reason.message) : reason;
+  }
+  if (committed.status === 'rejected') {
+    const { reason } = committed;
     // If the worker fails during COMMIT, Citus reports XX000, even if the worker has committed.
-    const isUnknown = isConnectionLost(error) || (part.isShard && mayBeWorkerAway(error));
-    if (!isUnknown) throw error;
-    return error.message as string;
-  });
-  if (warning !== null) throw new CommitLost(decided, warning);
+    const isUnknown = isConnectionLost(reason) || (part.isShard && mayBeWorkerAway(reason));
+    throw isUnknown ? new CommitLost(decided, reason.message) : reason;
+  }
+  if (committed.value !== null) throw new CommitLost(decided, committed.value);
 }
 
 /**

@@ -17,6 +17,7 @@ import { type NewLedger, TestLedger } from '../../test-ledger.ts';
 import { at, fileAt, makeLedger, quietly, sha256Of } from '../../tools/copied-ledger.ts';
 import { pluggedDatabase } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
+import { TcpProxy } from '../tcp-proxy.ts';
 import { byLane } from './by-lane.ts';
 import { leavesItsShard, refusalOf, SHARD_OF_BUCKET } from './citus-rules.ts';
 import { LOG_ENTRY, LOGGED, logOf, STAND_IN } from './stand-in.ts';
@@ -58,10 +59,10 @@ storeContract('PostgreSQL with the SQL for Citus', newLedger, {
   ],
 });
 
-async function openStandIn(url: string): Promise<{ database: string; ledger: TestLedger }> {
+async function openStandIn(url: string, through = url): Promise<{ database: string; ledger: TestLedger }> {
   const database = new URL(url).pathname.slice(1);
   await server.query(STAND_IN, database);
-  return { database, ledger: await TestLedger.open(async () => pluggedDatabase(url, { citus: true })) };
+  return { database, ledger: await TestLedger.open(async () => pluggedDatabase(through, { citus: true })) };
 }
 
 test('with the SQL for Citus, the totals are correct before and after they are rebuilt, and the audit finds no problem', async () => {
@@ -202,6 +203,27 @@ test('with the SQL for Citus, processes that start at the same time create the f
   const ada = new EndUser(1, 1);
   for (const ledger of ledgers) assert.deepEqual(await ledger.results([ada.add(1)]), [ACCEPTED]);
   for (const ledger of ledgers) await ledger.close();
+});
+
+test('with the SQL for Citus, a batch is stored once if the connection is lost after its writes and its COMMIT were sent', async () => {
+  const url = await server.createLedger();
+  const proxy = await TcpProxy.to(server.port);
+  const { database, ledger } = await openStandIn(url, proxy.url(url));
+  const ada = new EndUser(1, 1);
+  await ledger.write([ada.add(10)]);
+  await server.query(
+    `CREATE FUNCTION public.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$;
+     CREATE TRIGGER wait AFTER INSERT ON scrip.postings EXECUTE FUNCTION public.wait()`,
+    database,
+  );
+  const lost = proxy.onNextCommit('pass, then cut');
+  assert.deepEqual(await ledger.results([ada.subtract(3)]), [ACCEPTED]);
+  await lost;
+  assert.deepEqual(await historyOf(ledger, ada), ['-3 subtract', '+10 add']);
+  await ledger.close();
+  await proxy.close();
+  await server.query('DROP FUNCTION public.wait CASCADE', database);
+  await server.emptyLedger(url);
 });
 
 test('with the SQL for Citus, a process can lease webhook endpoints', async () => {
