@@ -25,11 +25,10 @@ const SEQUENTIAL = setLocal({ 'citus.multi_shard_modify_mode': 'sequential' });
 const AT_ONCE = 4;
 
 /**
- * The lock that Citus takes for each statement that writes to a shard. To move the shard, Citus takes a conflicting lock.
- * Citus takes no lock for `SELECT … FOR UPDATE` or for a call of a function, so a batch takes the lock itself. Otherwise,
- * the shard could move between the statements of a batch: another process could then lock the same end users in the new
- * place, and one of the two batches would overwrite balances of the other. A statement that writes nothing would also
- * take the lock, but takes 0.3 ms of CPU.
+ * The lock that Citus takes for each statement that writes to a shard. To move the shard, Citus takes a conflicting
+ * lock. Citus takes no lock for `SELECT … FOR UPDATE` or for a call of a function, so a batch takes the lock itself.
+ * Otherwise, the shard could move between the statements of a batch: another process could then lock the same end users
+ * in the new place, and one of the two batches would overwrite balances of the other.
  */
 const SHARE_LOCK = 5;
 

@@ -18,8 +18,8 @@ export interface Part {
   /** The bucket of all rows of the part that belong to no end user, such as the rows of the feed. */
   readonly bucket: number;
   /**
-   * Whether the part is a Citus shard. Most statements for a shard cannot write in a WITH clause, so this process counts
-   * the changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent together
+   * Whether the part is a Citus shard. Most statements for a shard cannot write in a WITH clause, so this process
+   * counts the changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent together
    * with the writes.
    */
   readonly isShard: boolean;
