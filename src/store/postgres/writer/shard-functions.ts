@@ -33,10 +33,13 @@ const BUCKET = 'of_bucket';
 
 const TABLE = /\bscrip\.\w+/g;
 
-/** The name contains a hash of the definition, because processes of several versions can use the same ledger. */
+/**
+ * The name contains a hash of the definition, because processes of several versions can use the same ledger, and of the
+ * shard, because a restored dump contains functions for the shards of another cluster.
+ */
 export function shardFunction(part: Part, statements: ShardStatements): ShardFunction {
   const definition = definitionOf('', statements, (table) => table);
-  const hash = createHash('sha256').update(definition).digest('hex').slice(0, 12);
+  const hash = createHash('sha256').update(`${part.name} ${definition}`).digest('hex').slice(0, 12);
   return { name: `${statements.label}_${part.bucket}_${hash}`, part, statements };
 }
 
