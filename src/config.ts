@@ -157,6 +157,7 @@ function publicUrlOf(text: string): string {
   );
 }
 
+/** Error messages must not contain the URL, because it can contain a password. */
 function mailOf(smtpUrl: string, from: string): MailSettings {
   if (!/^smtps?:\/\/./.test(smtpUrl) || !URL.canParse(smtpUrl))
     throw new InvalidSetting('SMTP_URL must be a URL that begins with smtp:// or smtps://.');
@@ -171,7 +172,11 @@ export function databaseOf(environment: NodeJS.ProcessEnv): Database {
   return databaseAt('DATABASE_URL', environment.DATABASE_URL || `file:${DEFAULT_LEDGER}`, environment);
 }
 
-/** @param name the variable or option that contains `text`, for error messages @throws InvalidSetting */
+/**
+ * @param name the variable or option that contains `text`. Error messages contain `name`, but not `text`, because
+ * `text` can contain a password.
+ * @throws InvalidSetting
+ */
 export function databaseAt(name: string, text: string, environment: NodeJS.ProcessEnv): Database {
   // Read the settings for PostgreSQL even if the ledger is a file, so that an invalid value is always an error.
   const postgres = postgresOf(text, environment);
@@ -208,6 +213,7 @@ function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   return { grantsMs: Math.max(grantsMs, othersMs), othersMs };
 }
 
+/** Error messages must not contain the value of `WEBHOOK_KEY`. */
 export function eventsOf(environment: NodeJS.ProcessEnv): EventsSettings {
   const days = environment.EVENT_RETENTION_DAYS || '30';
   const key = environment.WEBHOOK_KEY || null;

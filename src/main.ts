@@ -18,8 +18,8 @@ if (major < NODE_MIN[0] || (major === NODE_MIN[0] && minor < NODE_MIN[1])) {
   );
   process.exit(1);
 }
-// If Scrip is process 1 of a container, Linux ignores a signal that has no handler. Commands such as `serve` add their own
-// handlers later.
+// If Scrip is process 1 of a container, Linux ignores a signal that has no handler. Commands such as `serve` add their
+// own handlers later.
 if (process.pid === 1) {
   for (const [signal, code] of [['SIGINT', 130] as const, ['SIGTERM', 143] as const])
     process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(code));

@@ -17,8 +17,8 @@ interface Submitted {
 const NONE: Submitted = { endUsers: new Set(), written: Promise.resolve() };
 
 /**
- * Runs at an interval. A timer for the next renewal would not notice when the clock jumps, and would fire immediately if
- * the renewal were more than 2^31 ms away.
+ * Runs at an interval. A timer for the next renewal would not notice when the clock jumps, and would fire immediately
+ * if the renewal were more than 2^31 ms away.
  */
 export class RenewalJob extends IntervalJob {
   settled = 0;

@@ -12,15 +12,20 @@ import Fastify, {
 import { Registry } from 'prom-client';
 import { RateLimit, type RateLimitSettings } from '../accounts/rate-limit.ts';
 import { FairShare } from '../batching/fair-share.ts';
+import type { GroupCommit } from '../batching/group-commit.ts';
+import type { RenewalJob } from '../batching/renewal-job.ts';
+import type { EventLog } from '../store/event-log.ts';
+import type { LedgerStore } from '../store/ledger-store.ts';
+import type { TestClock } from '../store/test-clock.ts';
 import type { Tracer } from '../tracing/tracer.ts';
 import { Connections, connectionOf } from './admission/connections.ts';
 import { answerMalformed } from './admission/malformed.ts';
-import type { CallOptions } from './api/call-options.ts';
+import type { PageQueue } from './admission/page-queue.ts';
 import { eventRoutes } from './api/event-routes.ts';
 import { holdRoutes } from './api/hold-routes.ts';
 import { invalidRequestOf } from './api/invalid-request.ts';
 import { readJson } from './api/json-body.ts';
-import { type Described, describe, hidden } from './api/openapi.ts';
+import { describe, hidden } from './api/openapi.ts';
 import { previewRoute } from './api/preview-route.ts';
 import { readRoutes } from './api/read-routes.ts';
 import { testClockRoutes } from './api/test-clock-routes.ts';
@@ -35,18 +40,30 @@ import { sendError, sendInvalid, sendProblem } from './problem-reply.ts';
 import { InvalidRequest, PROBLEMS } from './problems.ts';
 import { requestIds } from './request-id.ts';
 
-export interface HttpServerOptions
-  extends Omit<Measured, 'inFlight'>,
-    Described,
-    Pick<CallOptions, 'events' | 'testClock' | 'pages'> {
+export interface HttpServerOptions {
+  readonly ledger: LedgerStore;
+  /** Null or absent if there is no test clock. */
+  readonly testClock?: TestClock | null;
+  readonly events: EventLog;
+  readonly commit: GroupCommit;
+  readonly renewalJob: RenewalJob;
   readonly authenticator: Authenticator;
   readonly logger: FastifyBaseLogger;
+  readonly version: string;
+  /** The origin at which clients reach Scrip, if known. */
+  readonly publicUrl?: string | null;
   readonly console: OtherPages;
+  /** The queue for reads of lists. The API and the console share this queue. */
+  readonly pages: PageQueue;
   readonly logRequests?: boolean;
   /** Records a span for each request; null or absent if tracing is off. */
   readonly tracer?: Tracer | null;
   /** Whether a separate port serves the metrics. */
   readonly metricsElsewhere?: boolean;
+  /** The job that derives events. */
+  readonly deriving: Measured['deriving'];
+  /** Null until the delivery of webhooks has started. */
+  readonly webhooks: Measured['webhooks'];
   /** The rate limit of each API key; null or absent if there is none. */
   readonly rateLimit?: RateLimitSettings | null;
   /** Values that replace some of `SERVER_LIMITS`. */

@@ -7,7 +7,7 @@ import { COMPONENTS } from './calls/components.ts';
 import { type Documented, RATE_HEADERS } from './calls/operation.ts';
 import { WEBHOOKS } from './calls/webhooks.ts';
 
-export interface Described {
+interface Described {
   readonly version: string;
   /** The origin at which clients reach Scrip. If null or absent, server URLs are relative to the document's URL. */
   readonly publicUrl?: string | null;
