@@ -260,7 +260,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
       try {
         const result = this.attempt(read);
         const { state, now } = result;
-        const [writing] = isSettled(state, now) ? [] : this.#writesOf(user);
+        const [writing] = this.#inFlight.size === 0 || isSettled(state, now) ? [] : this.#writesOf(user);
         if (writing === undefined) resolve(result);
         else answered(writing).then(() => this.#schedule(queued), reject);
         return sizeOf(state);
