@@ -11,7 +11,7 @@ import { EMPTY_STATE, type EndUserState } from '../../ledger/state.ts';
 import { EXPIRING_DAYS_DEFAULT } from '../../store/event-log.ts';
 import { OPERATOR } from '../../store/key-store.ts';
 import type { CopySource, RowCounts, TableRow } from '../../store/tools/ledger-copy.ts';
-import { inBatches, type LedgerRow, sizeOf } from '../../store/tools/ledger-row.ts';
+import { inBatches, type LedgerRow, rowSize } from '../../store/tools/ledger-row.ts';
 import type { AuditReport } from '../../store/tools/ledger-tools.ts';
 import { wholeTransactions } from '../../store/transaction-history.ts';
 import { type IdPosition, TransactionIds } from '../../store/transaction-ids.ts';
@@ -102,7 +102,7 @@ export class DemoLedger implements CopySource {
   }
 
   async *rows(after: EndUserKey | null): AsyncGenerator<readonly LedgerRow[]> {
-    yield* inBatches(this.#rowsBehind(after?.endUser ?? ''), sizeOf);
+    yield* inBatches(this.#rowsBehind(after?.endUser ?? ''), rowSize);
   }
 
   *#rowsBehind(last: string): Generator<LedgerRow> {

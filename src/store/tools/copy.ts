@@ -14,7 +14,7 @@ import type { IdPosition } from '../transaction-ids.ts';
 import { CopiedEvents } from './copied-events.ts';
 import { accountsDigest, type CopyDigest, digestOf } from './copy-digest.ts';
 import type { CopyDestination, CopySource } from './ledger-copy.ts';
-import { type LedgerRow, sizeOf } from './ledger-row.ts';
+import { type LedgerRow, rowSize } from './ledger-row.ts';
 import { auditSummary, type ReportProgress } from './ledger-tools.ts';
 
 /** After the last row of an end user, the copy commits if at least this many rows are uncommitted. */
@@ -123,7 +123,7 @@ async function copyEndUsers(
 }
 
 function totalSize(rows: readonly LedgerRow[]): number {
-  return rows.reduce((sum, row) => sum + sizeOf(row), 0);
+  return rows.reduce((sum, row) => sum + rowSize(row), 0);
 }
 
 /**

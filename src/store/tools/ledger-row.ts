@@ -9,7 +9,7 @@ export type LedgerRow =
   | { readonly kind: 'end-user'; readonly user: EndUserKey };
 
 /** The number of postings in a row; an `end-user` row counts as one, because it is stored too. */
-export function sizeOf(row: LedgerRow): number {
+export function rowSize(row: LedgerRow): number {
   return row.kind === 'transaction' ? row.postings.length : 1;
 }
 

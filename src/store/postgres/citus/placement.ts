@@ -19,8 +19,8 @@ export interface Part {
   readonly bucket: number;
   /**
    * Whether the part is a Citus shard. Most statements for a shard cannot write in a WITH clause, so this process
-   * counts the changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent together
-   * with the writes.
+   * counts the changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent
+   * together with the writes.
    */
   readonly isShard: boolean;
   /**

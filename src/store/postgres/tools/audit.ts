@@ -12,7 +12,6 @@ import { AUDITED_COLUMNS, isSummaryRight, REBUILD_COUNTS, summaryFault } from '.
 import { type AuditReport, rowsDiffer } from '../../tools/ledger-tools.ts';
 import { SnapshotFold } from '../../tools/snapshot-fold.ts';
 import { TotalsSum } from '../../totals.ts';
-import { wholeTransactions } from '../../transaction-history.ts';
 import { HOLD_AS_CYCLE, KEYS, StateRows } from '../journal/state-rows.ts';
 import { type Connection, sql, type TextRow } from '../pool/connection.ts';
 import { KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
@@ -31,9 +30,11 @@ const STORE_FAULTS_MAX = 100;
 const AUDITED_TABLES = ['cycles', 'holds', 'snapshots', 'end_user_summaries'] as const;
 type AuditedTable = (typeof AUDITED_TABLES)[number];
 
-interface EndUserPostings {
+type Transaction = readonly [Posting, ...Posting[]];
+
+interface EndUserTransactions {
   readonly user: EndUserKey;
-  readonly postings: readonly Posting[];
+  readonly transactions: readonly Transaction[];
 }
 
 type Report = (finding: Finding) => void;
@@ -63,15 +64,14 @@ class DatabaseAudit {
     await this.#connection.send([...this.#database.placement.beginSnapshot, ...SCANNING, sql('SELECT 1')]);
     await this.#auditClock();
     const waiting = await waitingIn(this.#connection, this.#database.placement);
-    let postings: Posting[] = [];
+    let transactions: Transaction[] = [];
     for await (const rows of ledgerRowsIn(this.#connection, { after: null, integer: Number })) {
-      const endUsers: EndUserPostings[] = [];
+      const endUsers: EndUserTransactions[] = [];
       for (const row of rows) {
-        if (row.kind === 'transaction') {
-          for (const posting of row.postings) postings.push(posting);
-        } else {
-          endUsers.push({ user: row.user, postings });
-          postings = [];
+        if (row.kind === 'transaction') transactions.push(row.postings);
+        else {
+          endUsers.push({ user: row.user, transactions });
+          transactions = [];
         }
       }
       await this.#auditEndUsers(endUsers, waiting);
@@ -83,18 +83,18 @@ class DatabaseAudit {
     return this.#total;
   }
 
-  async #auditEndUsers(endUsers: readonly EndUserPostings[], waiting: Waiting): Promise<void> {
+  async #auditEndUsers(endUsers: readonly EndUserTransactions[], waiting: Waiting): Promise<void> {
     const cycles = await this.#rowsOf('cycles', CYCLE_COLUMNS, endUsers);
     const holds = await this.#rowsOf('holds', HOLD_AS_CYCLE, endUsers);
     const snapshots = await this.#rowsOf('snapshots', 'transaction_id, state', endUsers);
     const summaries = await this.#rowsOf('end_user_summaries', AUDITED_COLUMNS, endUsers);
-    for (const [index, { user, postings }] of endUsers.entries()) {
+    for (const [index, { user, transactions }] of endUsers.entries()) {
+      const postings = transactions.flat();
       this.#total.endUsers += 1;
       this.#total.postings += postings.length;
       const fold = new SnapshotFold(new Map((snapshots[index] ?? []) as [string, string][]));
       for (const posting of postings) this.#totals.add({ user, posting });
-      for (const transaction of wholeTransactions(postings, ({ transactionId }) => transactionId))
-        fold.add(transaction);
+      for (const transaction of transactions) fold.add(transaction);
       for (const transaction of fold.end())
         this.#fault(
           `the snapshot after transaction ${transaction} does not match the postings of account ${user.account}, end user ${user.endUser}`,
@@ -125,7 +125,7 @@ class DatabaseAudit {
   async #rowsOf(
     table: AuditedTable,
     columns: string,
-    endUsers: readonly EndUserPostings[],
+    endUsers: readonly EndUserTransactions[],
   ): Promise<readonly TextRow[][]> {
     const keys = new RowArrays(KEY_TYPES);
     for (const { user } of endUsers) keys.add(...keyOf(user));

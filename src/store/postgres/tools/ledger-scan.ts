@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';
 import type { Posting } from '../../../ledger/posting.ts';
-import { type LedgerRow, ROWS_PER_BATCH, sizeOf } from '../../tools/ledger-row.ts';
+import { type LedgerRow, ROWS_PER_BATCH, rowSize } from '../../tools/ledger-row.ts';
 import type { Connection } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { BEGIN_SNAPSHOT, setLocal, UNLIMITED } from '../pool/transactions.ts';
@@ -53,7 +53,7 @@ export async function* ledgerRowsIn(
     const { user } = bucket.next;
     while (bucket.next && isSameEndUser(bucket.next.user, user)) {
       batch.push(bucket.next);
-      size += sizeOf(bucket.next);
+      size += rowSize(bucket.next);
       bucket.next = await nextOf(bucket.transactions);
       if (size < ROWS_PER_BATCH) continue;
       yield batch;

@@ -69,24 +69,19 @@ export async function lockAndLoad(
   const rowsOf = (query: Query | null) => (query === null ? [] : (results[queries.indexOf(query)]?.rows ?? []));
 
   const rows = [...rowsOf(asked.locked), ...rowsOf(asked.states)];
-  // The rows of end users have no `cycle_id`.
-  const isUser = ([, , cycleId]: TextRow) => (cycleId ?? null) === null;
   const isLocked = Array<boolean>(keys.length).fill(false);
-  for (const [place] of rows.filter(isUser)) isLocked[Number(place) - 1] = true;
   const ids = idsBehind(rows, clock, clock.read(rowsOf(asked.now)));
   const states = keys.map(() => new StateRows());
   const addRows = (rows: readonly TextRow[], of: readonly number[] | null) => {
     for (const [place, , ...columns] of rows) {
       const index = of === null ? Number(place) - 1 : (of[Number(place) - 1] as number);
-      // An end user that had no row when the locks were taken is treated as new, even if another process has added the
-      // row in the meantime.
-      if (isLocked[index]) states[index]?.add(columns, assertReadable);
+      // The rows of end users come first, and have no `cycle_id`. An end user that had no row when the locks were taken
+      // is treated as new, even if another process has added the row in the meantime.
+      if ((columns[0] ?? null) === null) isLocked[index] = true;
+      else if (isLocked[index]) states[index]?.add(columns, assertReadable);
     }
   };
-  addRows(
-    rows.filter((row) => !isUser(row)),
-    null,
-  );
+  addRows(rows, null);
   addRows(rowsOf(asked.holds), whole);
   const now = ids.position.at;
   if (now > dueUntil) {

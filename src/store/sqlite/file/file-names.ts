@@ -6,14 +6,14 @@ import { basename, dirname, join } from 'node:path';
 import { CannotOpen } from '../../store-fault.ts';
 
 /** The size of the file in bytes; 0 if the file does not exist. */
-export function sizeOf(file: string): number {
+export function fileSize(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /** Refuses a missing or empty file beside a log: SQLite would delete the log, which can contain acknowledged writes. */
 export function refuseLogWithoutLedger(file: string): void {
   const log = `${canonical(file)}-wal`;
-  if (sizeOf(file) > 0 || sizeOf(log) === 0) return;
+  if (fileSize(file) > 0 || fileSize(log) === 0) return;
   throw new CannotOpen(
     `${file} is missing or empty, but its log ${log} contains data; put the ledger file back, or move the log to another folder.`,
   );

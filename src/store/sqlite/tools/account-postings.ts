@@ -3,7 +3,7 @@
 
 import { CannotOpen } from '../../store-fault.ts';
 import { type AccountPostings, beforeAccount, postingsOfAccount } from '../../tools/account-export.ts';
-import { inBatches, sizeOf } from '../../tools/ledger-row.ts';
+import { inBatches, rowSize } from '../../tools/ledger-row.ts';
 import { connect, explained, openLedgerFile } from '../file/ledger-file.ts';
 import { ledgerRowsOf } from './end-users.ts';
 import { refuseMissing } from './ledger-tools.ts';
@@ -19,7 +19,7 @@ export async function openSqliteAccount(file: string, name: string): Promise<Acc
     if (found === undefined) throw new CannotOpen(`Account ${name} does not exist; see \`scrip key list\`.`);
     const account = Number(found.account);
     const total = db.prepare('SELECT count(*) AS count FROM postings WHERE account = ?').get(account)?.count;
-    const batches = () => postingsOfAccount(account, inBatches(ledgerRowsOf(db, beforeAccount(account)), sizeOf));
+    const batches = () => postingsOfAccount(account, inBatches(ledgerRowsOf(db, beforeAccount(account)), rowSize));
     return { total: Number(total), batches, close: async () => db.close() };
   } catch (error) {
     db.close();

@@ -7,7 +7,7 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { CannotOpen } from '../../store-fault.ts';
 import { auditSummary, type BackupReport, type ReportProgress } from '../../tools/ledger-tools.ts';
 import { NewFile, OWNER_ONLY, removeDatabase, syncToDisk } from '../../tools/new-file.ts';
-import { canonical, refuseSecondName, sizeOf } from '../file/file-names.ts';
+import { canonical, fileSize, refuseSecondName } from '../file/file-names.ts';
 import { APPLICATION_ID, connect, lockLedgerFile, refuseOtherSchema, unfinishedCopy } from '../file/ledger-file.ts';
 import { SQLITE, sqliteCode } from '../file/sqlite-error.ts';
 import { numberOf } from '../file/statements.ts';
@@ -62,7 +62,7 @@ export async function restoreFile(from: string, file: string, report: ReportProg
     return await restoreLocked(from, file, report);
   } catch (error) {
     // Remove the empty file that `lockLedgerFile` has created.
-    if (!wasThere && existsSync(file) && sizeOf(file) === 0) rmSync(canonical(file));
+    if (!wasThere && existsSync(file) && fileSize(file) === 0) rmSync(canonical(file));
     throw explainedFor(from, error, consequence);
   }
 }
@@ -144,7 +144,7 @@ function refuseOther(db: DatabaseSync, origin: string): void {
 
 function refuseNoBackup(from: string): void {
   if (!statSync(from, { throwIfNoEntry: false })?.isFile()) throw new CannotOpen(`There is no backup at ${from}.`);
-  if (sizeOf(`${from}-wal`) > 0)
+  if (fileSize(`${from}-wal`) > 0)
     throw new CannotOpen(
       `${from} is not a backup: the file ${from}-wal exists, so this is a ledger whose server is still running or was killed; make a backup with \`scrip backup\`.`,
     );
@@ -158,7 +158,7 @@ function refuseNoBackup(from: string): void {
  * ledger.
  */
 function refuseLedgerAt(target: string): void {
-  const found = [target, `${target}-wal`, `${target}-journal`].find((name) => sizeOf(name) > 0);
+  const found = [target, `${target}-wal`, `${target}-journal`].find((name) => fileSize(name) > 0);
   if (found === undefined) return;
   // The message does not name the key file, because the restored ledger needs the key of the webhook secrets.
   throw new CannotOpen(

@@ -18,7 +18,7 @@ import {
   type RowCounts,
   type TableRow,
 } from '../../tools/ledger-copy.ts';
-import { inBatches, type LedgerRow, sizeOf } from '../../tools/ledger-row.ts';
+import { inBatches, type LedgerRow, rowSize } from '../../tools/ledger-row.ts';
 import type { AuditReport } from '../../tools/ledger-tools.ts';
 import type { IdPosition } from '../../transaction-ids.ts';
 import { canonical } from '../file/file-names.ts';
@@ -114,7 +114,7 @@ class SqliteCopying implements CopyDestination {
     const db = connect(this.name);
     try {
       db.exec('BEGIN');
-      yield* inBatches(ledgerRowsOf(db, after), sizeOf);
+      yield* inBatches(ledgerRowsOf(db, after), rowSize);
     } finally {
       db.close();
     }
