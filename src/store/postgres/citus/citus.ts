@@ -32,6 +32,12 @@ const AT_ONCE = 4;
  */
 const SHARE_LOCK = 5;
 
+/**
+ * A function locks rows on a worker, but no table on the coordinator. Each batch therefore locks this table, which
+ * exists only on the coordinator, so that operator commands can wait for batches and pause them.
+ */
+const PAUSABLE = prepared('pausable', 'LOCK TABLE scrip.clock IN ROW EXCLUSIVE MODE')([]);
+
 /** The pause is long because each search for work runs a statement on every shard. */
 const QUIET_PAUSE_MS = 10_000;
 
@@ -68,7 +74,7 @@ export function placementOn(shards: readonly string[]): Placement {
     }),
     // `BY_KEY` is left out, because its planner settings would not reach the workers. The settings would also force
     // generic query plans, with which Citus refuses the INSERT statements.
-    begin: beginWith(BATCH_TIMEOUTS),
+    begin: [...beginWith(BATCH_TIMEOUTS), PAUSABLE],
     byKey: [],
     throughout: SEQUENTIAL,
     // With several connections to a worker, each connection would have its own snapshot.

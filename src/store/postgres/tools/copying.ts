@@ -53,7 +53,7 @@ export function openPostgresSource(options: PostgresOptions): Promise<CopySource
   return opened({ ...options, acceptUnsafe: true, create: false }, async (connection, database) => {
     // On Citus, `clock` exists only on the coordinator, but the other tables also exist on the workers. `clock`
     // therefore needs a separate LOCK TABLE statement.
-    const locks = [TABLES.join(', '), 'scrip.clock'].map((tables) => sql(`LOCK TABLE ${tables} IN SHARE MODE`));
+    const locks = ['scrip.clock', TABLES.join(', ')].map((tables) => sql(`LOCK TABLE ${tables} IN SHARE MODE`));
     await connection.send([...begin(database), ...locks]);
   });
 }

@@ -19,11 +19,12 @@ import { rebuildTotals } from './totals.ts';
 const CONNECTIONS = 2;
 
 /**
- * Pauses all batches: each batch locks rows of `end_users` before it reads the clock, and keeps the locks until its
- * COMMIT.
+ * Pauses all batches. Before a batch reads the clock, it locks rows of `end_users` or, on Citus, the table `clock`. It
+ * keeps the locks until its COMMIT.
  */
 const HOLD_WRITES = [
   ...setLocal({ lock_timeout: '2s', ...IDLE_TIMEOUT }),
+  sql('LOCK TABLE scrip.clock IN EXCLUSIVE MODE'),
   sql('LOCK TABLE scrip.end_users IN EXCLUSIVE MODE'),
 ];
 

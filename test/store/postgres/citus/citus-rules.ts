@@ -57,10 +57,13 @@ export function refusalOf(statement: string): string | null {
   return null;
 }
 
+/** Only the coordinator has this table. */
+const ON_COORDINATOR = 'LOCK TABLE scrip.clock IN ROW EXCLUSIVE MODE';
+
 /** Whether a statement might use more than one shard. Each statement of a batch must use only one shard. */
 export function leavesItsShard(statement: string): boolean {
   const isApart = namesOneShard(statement) || CALL.test(statement) || /\bVALUES \((\d+|\$1)\b/.test(statement);
-  return /\bscrip\.\w+/.test(statement) && !isApart;
+  return /\bscrip\.\w+/.test(statement) && statement !== ON_COORDINATOR && !isApart;
 }
 
 export function workerStatements(statement: string): number {

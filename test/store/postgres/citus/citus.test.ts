@@ -172,27 +172,35 @@ test('with the SQL for Citus, a batch whose COMMIT fails with XX000 is looked up
 });
 
 test('with the SQL for Citus, a batch begins only after a move of its shard has ended', async () => {
+  const shard = SHARD_OF_BUCKET.replace('bucket', String(bucketOf(new EndUser(1, 1).key)));
+  // The stand-in for Citus's lock is an advisory lock.
+  await batchWaitsFor(`SELECT pg_advisory_xact_lock(${shard})`);
+});
+
+test('with the SQL for Citus, a batch begins only after an operator command has unlocked the clock', async () => {
+  await batchWaitsFor('LOCK TABLE scrip.clock IN SHARE MODE');
+});
+
+async function batchWaitsFor(lock: string): Promise<void> {
   const url = await server.createLedger();
   const { ledger } = await openStandIn(url);
   const ada = new EndUser(1, 1);
   await ledger.write([ada.add(10)]);
-  const shard = SHARD_OF_BUCKET.replace('bucket', String(bucketOf(ada.key)));
   const { pool } = (ledger.store as PostgresLedgerStore).database;
-  const moving = await pool.connect();
-  // The stand-in for Citus's lock is an advisory lock.
-  await moving.rows(sql(`SELECT pg_advisory_lock(${shard})`));
+  const locking = await pool.connect();
+  await locking.send([sql('BEGIN'), sql(lock)]);
   let isWritten = false;
   const writing = ledger.results([ada.subtract(1)]).finally(() => {
     isWritten = true;
   });
   await sleep(300);
   assert(!isWritten, 'the batch waits');
-  await moving.rows(sql(`SELECT pg_advisory_unlock(${shard})`));
-  moving.release(true);
+  await locking.send([sql('COMMIT')]);
+  locking.release(true);
   assert.deepEqual(await writing, [ACCEPTED]);
   await ledger.close();
   await server.emptyLedger(url);
-});
+}
 
 test('with the SQL for Citus, processes that start at the same time create the functions of the shards once', async () => {
   const url = await server.createDatabase();
