@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import type { Accepted, Add, Outcome, Refusal, StartCycle, WriteCommand } from './command.ts';
 import { type Cycle, type CycleType, newCycle } from './cycle.ts';
 import type { Instant } from './instant.ts';
-import { isInRange, type Plan } from './plan.ts';
+import { isInRange, type Plan, planOfText, planText } from './plan.ts';
 import { type Entry, openingOf, type Posting } from './posting.ts';
 import type { TransactionId } from './transaction-id.ts';
 
@@ -38,10 +38,11 @@ export function entryOf({ kind, actor, note = null }: WriteCommand, { now, nextI
   return { transactionId: nextId(), kind, createdAt: now, actor, note };
 }
 
+/** Commands with the same plan share one object, because the stores cache many cycles. */
 export function planOf(command: Add | StartCycle): Plan {
   const { amount, validityDays, validityMonths = null } = command;
   const rolloverMax = command.kind === 'start-cycle' ? (command.rolloverMax ?? 0) : 0;
-  return { amount, validityDays, validityMonths, rolloverMax };
+  return planOfText(planText({ amount, validityDays, validityMonths, rolloverMax }));
 }
 
 export function opened(type: CycleType, plan: Plan, entry: Entry): { cycle: Cycle; opening: Posting } {

@@ -22,7 +22,7 @@ export interface CacheLimits {
   readonly endUsersMax: number;
   /** Maximum number of postings that are appended while the generation is young. */
   readonly postingsMax: number;
-  /** Maximum number of cycles and holds in the generation. A cycle takes about 150 bytes. */
+  /** Maximum number of cycles and holds in the generation. A cycle takes about 250 bytes. */
   readonly cyclesMax: number;
   /** Maximum age of the young generation, checked with each batch. */
   readonly ageMaxMs: number;
@@ -33,7 +33,7 @@ export interface CacheLimits {
 export const CACHE_LIMITS: CacheLimits = {
   endUsersMax: 65_536,
   postingsMax: 100_000,
-  cyclesMax: 200_000,
+  cyclesMax: 300_000,
   ageMaxMs: 60_000,
   perUserMax: 64,
 };

@@ -67,7 +67,7 @@ export interface Replayed {
 
 /** States with at least this many cycles and holds are cached, because loading 10,000 cycles takes 10 ms. */
 export const MANY_CYCLES = 256;
-/** Maximum number of cycles and holds in the cache of end users with many cycles. A cycle takes about 150 bytes. */
+/** Maximum number of cycles and holds in the cache of end users with many cycles. A cycle takes about 250 bytes. */
 const KEPT_CYCLES_MAX = 200_000;
 
 export class EndUserReader {
