@@ -59,10 +59,13 @@ export async function invitationPath(
   { accountName, role, onlyFirst }: { accountName: string; role: Role; onlyFirst: boolean },
 ): Promise<string | null> {
   const { Members } = await import('../console/identity/members.ts');
+  const { newToken } = await import('../console/identity/secret-token.ts');
   await using accounts = await openAccountDatabase(database);
   const account = await accountNamed(accounts.queries, accountName);
   if (account === null || (onlyFirst && (await hasMembers(accounts.queries, account)))) return null;
-  return `/console/join/${await new Members(accounts, Date.now).invite(account, role, null)}`;
+  const token = newToken();
+  await new Members(accounts, Date.now).invite(account, role, null, token);
+  return `/console/join/${token}`;
 }
 
 async function resetPassword({ email }: { email: string }): Promise<void> {

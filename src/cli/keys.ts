@@ -4,6 +4,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { KEY_NAME_CHARACTERS_MAX, SCOPES, type Scope } from '../accounts/api-key.ts';
 import { ACCOUNT_NAME_MAX } from '../accounts/membership.ts';
+import { isVisible } from '../accounts/visible-text.ts';
 import { createApiKey, type ListedKey } from '../store/key-store.ts';
 import { CannotOpen } from '../store/store-fault.ts';
 import { minute, table } from './output.ts';
@@ -57,7 +58,7 @@ async function revokeKey(id: number): Promise<void> {
 
 export function accountName(text: string): string {
   const name = text.trim();
-  if (name === '' || name.length > ACCOUNT_NAME_MAX)
+  if (!isVisible(name) || name.length > ACCOUNT_NAME_MAX)
     throw new InvalidArgumentError(`Must be 1 to ${ACCOUNT_NAME_MAX} characters.`);
   refuseControlCharacters(name);
   return name;

@@ -15,8 +15,9 @@ export function isCrossOrigin(method: string, headers: IncomingHttpHeaders, publ
   if (origin === undefined) return false;
   // A browser that hides the origin of a page sends `Origin: null`.
   if (!URL.canParse(origin)) return true;
-  const from = new URL(origin).host;
-  return from !== normalizedHost(host) && (publicUrl === null || from !== new URL(publicUrl).host);
+  const from = new URL(origin);
+  const scrip = publicUrl === null ? null : new URL(publicUrl);
+  return from.host === scrip?.host ? from.origin !== scrip.origin : from.host !== normalizedHost(host);
 }
 
 function normalizedHost(host: string | undefined): string | null {

@@ -13,12 +13,12 @@ export async function answerError(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const status = error.statusCode ?? 500;
+  const viewer = await context.viewerOf(request).catch(() => null);
   if (status >= 400 && status < 500) {
     const detail = `Scrip could not read this request: ${error.message}.`;
-    return sendError(reply, status, { title: 'Invalid request', detail });
+    return sendError(reply, status, { title: 'Invalid request', detail }, viewer);
   }
   reply.header('retry-after', 1);
-  const viewer = await context.viewerOf(request).catch(() => null);
   const title = 'Temporarily unavailable';
   if (error.name === 'PasswordHasherBusy')
     return sendError(reply, 503, { title, detail: 'The server is busy. Try again in a moment.' }, viewer);

@@ -12,6 +12,11 @@ const MINUTE_MS = 60_000;
 /** The minus sign is as wide as a digit; a hyphen is narrower. */
 const MINUS = '−';
 
+/** Isolates a text that might be right-to-left, so that it does not reorder the text around it. */
+export function isolated(text: string): string {
+  return `\u2068${text}\u2069`;
+}
+
 /** Formats a number: `1,234`. */
 export function numberText(value: number | bigint): string {
   return WHOLE.format(value).replace('-', MINUS);

@@ -8,6 +8,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ConsoleContext } from './console-context.ts';
+import { isolated } from './figures.ts';
 import { USER_FIELD, type Viewer } from './layout.ts';
 import { formFields, redirectTo, sendError } from './request-reply.ts';
 import { clearCookie } from './session-cookie.ts';
@@ -162,6 +163,6 @@ function refuseNonOwner(reply: FastifyReply, viewer: Viewer): FastifyReply {
 
 /** All tabs of a browser share one session, so another user might have signed in after the form was loaded. */
 function refuseOtherUser(reply: FastifyReply, viewer: Viewer): FastifyReply {
-  const detail = `Nothing was changed, because another user was signed in when this form was loaded. Now, ${viewer.email} is signed in, a member of ${viewer.accountName}. To make the change, open the form again as the right user.`;
+  const detail = `Nothing was changed, because another user was signed in when this form was loaded. Now, ${viewer.email} is signed in, a member of ${isolated(viewer.accountName)}. To make the change, open the form again as the right user.`;
   return sendError(reply, 409, { title: 'Another user is signed in', detail }, viewer);
 }

@@ -78,7 +78,8 @@ for (const [what, environment, message] of INVALID) {
 
 test('the name of an account must have 1 to 200 characters', () => {
   assert.equal(accountName(` ${'x'.repeat(200)} `), 'x'.repeat(200));
-  for (const name of ['', ' ', 'x'.repeat(201)]) assert.throws(() => accountName(name), /Must be 1 to 200 characters/);
+  for (const name of ['', ' ', '\u200b', 'x'.repeat(201)])
+    assert.throws(() => accountName(name), /Must be 1 to 200 characters/);
 });
 
 const ERRORS: readonly (readonly [what: string, args: readonly string[], message: RegExp])[] = [

@@ -60,6 +60,10 @@ onBothStores('the account', (start) => {
     const sessionsIn = (text: string) =>
       [...text.matchAll(/name="session" value="([0-9a-f]{64})"/g)].map(([, id]) => id);
     assert.equal(sessionsIn(page).length, 2);
+    for (const id of sessionsIn(page)) {
+      assert(page.includes(`aria-describedby="session-${id} used-${id}"`));
+      for (const prefix of ['session', 'used']) assert(page.includes(` id="${prefix}-${id}"`));
+    }
     assert.equal(sessionsIn((await member.get(PATH)).text).length, 0);
     const end = (visitor: Visitor, session = '') => visitor.post(`${PATH}/sessions/end`, { session });
     for (const session of sessionsIn(page)) await end(member, session);

@@ -94,10 +94,11 @@ test('a name or a note with characters that change the direction of text does no
   const note = 'Ticket \u202e1174';
   const id = console.run({ kind: 'add', amount: 5, validityDays: 31, note });
   const endUser = `/console/end-users/${END_USER}`;
-  for (const path of ['/console/api-keys', '/console/api-keys/1/revoke', '/console/overview', endUser]) {
+  const paths = ['/console/api-keys', '/console/api-keys/1/revoke', '/console/overview', '/console/overview?by=key:1'];
+  for (const path of [...paths, endUser]) {
     const { text } = await console.get(path);
     // The browser isolates the text of a title and an option anyway.
-    const others = text.replaceAll(/<(bdi|title|option)[^>]*>[^<]*<\/\1>/g, '');
+    const others = text.replaceAll(/<(bdi|title|option)[^>]*>[^<]*<\/\1>|\u2068[^<]*\u2069/g, '');
     assert(text.includes('\u202e') && !others.includes('\u202e'), path);
   }
   assert.match((await console.get(`${endUser}/transactions/${id}`)).text, /<dd><bdi>“Ticket \u202e1174”<\/bdi><\/dd>/);
@@ -109,7 +110,8 @@ test('a name or a note with characters that change the direction of text does no
 
 test('an API key without a name or with an unknown scope is not created', async () => {
   const console = await MemoryConsole.start();
-  assert.match((await console.post('/console/api-keys', { name: ' ', scope: 'write' })).text, /Enter a name\./);
+  for (const name of [' ', '\u200b\u2060'])
+    assert.match((await console.post('/console/api-keys', { name, scope: 'write' })).text, /Enter a name\./);
   assert.match((await console.post('/console/api-keys', { name: 'x', scope: 'admin' })).text, /Choose a scope\./);
   assert.equal(console.keys.length, 0);
 });

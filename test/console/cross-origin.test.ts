@@ -42,6 +42,7 @@ const ROWS: readonly (readonly [
     { origin: `${PUBLIC}:443` },
     false,
   ],
+  ['a form of the console over plain HTTP in an old browser', 'POST', { origin: 'http://scrip.example' }, true],
   ['a form from another site in an old browser', 'POST', { origin: 'https://evil.example' }, true],
   ['a form from another port on the same host', 'POST', { origin: 'http://scrip.internal:9090' }, true],
   [

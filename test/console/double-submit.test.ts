@@ -36,6 +36,12 @@ const SECRET_FORMS = [
     redirect: '/console/webhooks?notice=added',
     created: /receiver\.example/g,
   },
+  {
+    path: '/console/members/invite',
+    fields: { role: 'member' },
+    redirect: '/console/members?notice=invited',
+    created: null,
+  },
   { path: '/console/webhooks/1/rotate', fields: {}, redirect: '/console/webhooks/1?notice=rotated', created: null },
 ] as const;
 

@@ -269,6 +269,18 @@ test('the transactions of an end user can be filtered by kind and by day, on the
   assert.equal((await console.get(`${PATH}/transactions.csv?from=yesterday`)).location, PATH);
 });
 
+test('the transactions of an end user can be filtered by the beginning of the note, white space included', async () => {
+  const console = await MemoryConsole.start();
+  for (const note of ['  Ticket 4711', 'Ticket 4712']) console.run({ kind: 'add', amount: 5, validityDays: 31, note });
+  const notesAt = async (note: string) => {
+    const { text } = await console.get(`${PATH}?${new URLSearchParams({ note })}`);
+    return [...text.matchAll(/class="note">“([^<]+)”</g)].map(([, found]) => found);
+  };
+  assert.deepEqual(await notesAt('  Ticket'), ['  Ticket 4711']);
+  assert.deepEqual(await notesAt('Ticket'), ['Ticket 4712']);
+  assert.deepEqual(await notesAt('x'.repeat(501)), []);
+});
+
 test('the page of an end user lists renewals that are due but not stored yet', async () => {
   const console = await MemoryConsole.start();
   console.ledger.submit({

@@ -166,10 +166,16 @@ onOneStore('permissions', (start) => {
       await visitor.post('/console/sign-in', {}, { 'content-type': 'application/json' }),
       await visitor.post('/console/sign-in', {}, { 'sec-fetch-site': 'cross-site' }),
       await visitor.post('/console/sign-in', { email: 'x'.repeat(70_000) }),
+      await owner.post('/console/api-keys', { name: 'x'.repeat(70_000) }),
     ];
     assert.deepEqual(
       replies.map(({ status }) => status),
-      [200, 303, 303, 200, 404, 404, 415, 403, 413],
+      [200, 303, 303, 200, 404, 404, 415, 403, 413, 413],
+    );
+    assert.match(
+      replies.at(-1)?.text ?? '',
+      />Sign out</,
+      'the page of an error shows that the user is still signed in',
     );
     for (const { status, headers } of replies) {
       assert.equal(

@@ -73,7 +73,7 @@ export async function viewOf(of: SampleLedger): Promise<EndUserView> {
   of.now = NOW;
   const loaded = await of.load(USER);
   const cycles = cyclesAt(loaded.state, NOW);
-  const { transactions, terms } = await readHistory(of, USER, null, {});
+  const { transactions, terms, isStoringDue } = await readHistory(of, USER, null, {});
   return {
     endUser: END_USER,
     now: NOW,
@@ -86,6 +86,7 @@ export async function viewOf(of: SampleLedger): Promise<EndUserView> {
     history: transactions.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) })),
     older: 'a cursor/of+the store',
     terms,
+    isStoringDue,
     filter: { kind: '', note: '', from: '', to: '' },
     filterErrors: {},
     forms: { refused: null, idempotencyKeys: IDEMPOTENCY_KEYS },

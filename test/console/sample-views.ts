@@ -88,6 +88,7 @@ export function membersView(change: Partial<MembersView> = {}): MembersView {
       { id: 'b2'.repeat(32), role: 'owner', inviter: null, createdAt: NOW - DAY_MS, expiresAt: NOW + 6 * DAY_MS },
     ],
     newInvitationUrl: null,
+    idempotencyKey: 'key-5',
     error: null,
     ...change,
   };

@@ -80,6 +80,13 @@ for (const [store, start] of STORES) {
       assert.equal(bannerOf(await visitor.get(path)), iso(began + 31 * DAY_MS));
     });
 
+    test('after the form in the banner has moved the test clock, the page does not repeat an earlier notice', async () => {
+      const path = `/console/end-users/${someone()}`;
+      const { text } = await visitor.get(`${path}?notice=add`);
+      assert.match(text, /Credits added\./);
+      assert.equal(/name="back" value="([^"]+)"/.exec(text)?.[1], path);
+    });
+
     test('a form in the banner that was loaded while another user was signed in does not move the test clock', async () => {
       const { text } = await visitor.get('/console/overview');
       const [, user = ''] =

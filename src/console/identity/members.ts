@@ -4,7 +4,7 @@ import type { Role } from '../../accounts/membership.ts';
 import { DAY_MS } from '../../ledger/instant.ts';
 import type { AccountDatabase, AccountQueries } from '../../store/account-database.ts';
 import { renameAccount } from './accounts.ts';
-import { newToken, sha256Of } from './secret-token.ts';
+import { sha256Of } from './secret-token.ts';
 
 const INVITATION_MS = 7 * DAY_MS;
 
@@ -61,14 +61,14 @@ export class Members {
 
   /**
    * @param inviterId the owner who creates the invitation; null for the command line
-   * @returns the token for the invitation link; only the SHA-256 of the token is stored
+   * @param token the token for the invitation link; only its SHA-256 is stored
+   * @returns false if an invitation with this token was already created
    */
-  async invite(account: number, role: Role, inviterId: string | null): Promise<string> {
-    const token = newToken();
+  async invite(account: number, role: Role, inviterId: string | null, token: string): Promise<boolean> {
     const now = this.#now();
     const { queries } = this.#database;
     await queries.deleteFrom('console_invitations').where('expires_at', '<=', now).execute();
-    await queries
+    const { numInsertedOrUpdatedRows } = await queries
       .insertInto('console_invitations')
       .values({
         token_sha256: sha256Of(token),
@@ -79,8 +79,9 @@ export class Members {
         used_at: null,
         inviter_id: inviterId,
       })
-      .execute();
-    return token;
+      .onConflict((conflict) => conflict.column('token_sha256').doNothing())
+      .executeTakeFirstOrThrow();
+    return numInsertedOrUpdatedRows === 1n;
   }
 
   /** Returns null if the invitation is used, expired, withdrawn or unknown. */

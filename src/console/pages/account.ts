@@ -59,8 +59,8 @@ function sessionList(sessions: readonly ListedSession[]): string {
     ({ id, browser, createdAt, usedAt, isCurrent }) => html`<tr role="row">
 <td role="cell" data-label="Browser"><span id="session-${id}">${browser}</span>!${isCurrent ? ' <span class="muted">(this session)</span>' : ''}</td>
 <td role="cell" data-label="Signed in">!${day(createdAt)}</td>
-<td role="cell" data-label="Last used" class="when">!${moment(usedAt)}</td>
-<td role="cell" class="end">!${isCurrent ? '' : html`<form method="post" action="/console/account/sessions/end"><input type="hidden" name="session" value="${id}"><button class="button secondary small" type="submit" aria-describedby="session-${id}">Sign out</button></form>`}</td>
+<td role="cell" data-label="Last used" class="when" id="used-${id}">!${moment(usedAt)}</td>
+<td role="cell" class="end">!${isCurrent ? '' : html`<form method="post" action="/console/account/sessions/end"><input type="hidden" name="session" value="${id}"><button class="button secondary small" type="submit" aria-describedby="session-${id} used-${id}">Sign out</button></form>`}</td>
 </tr>`,
   );
   const columns = [['Browser'], ['Signed in'], ['Last used (UTC)'], ['Action', 'end']] as const;

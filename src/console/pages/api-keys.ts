@@ -2,7 +2,7 @@
 // key.
 
 import { html } from 'ghtml';
-import { KEY_NAME_CHARACTERS_MAX, SCOPES, type Scope } from '../../accounts/api-key.ts';
+import { SCOPES, type Scope } from '../../accounts/api-key.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { ActorTotal } from '../../store/console-store.ts';
 import type { ListedKey } from '../../store/key-store.ts';
@@ -56,7 +56,7 @@ function newKeyForm({ state, idempotencyKey }: ApiKeysView): string {
   const options = SCOPES.toReversed().map(
     (scope) => html`<option value="${scope}"!${scope === selected ? ' selected' : ''}>${SCOPE_LABELS[scope]}</option>`,
   );
-  const name = { id: 'key-name', name: 'name', label: 'Name', charactersMax: KEY_NAME_CHARACTERS_MAX };
+  const name = { id: 'key-name', name: 'name', label: 'Name' };
   return html`<section class="card">
 <form class="form inline" method="post" action="/console/api-keys">
 !${formError(state)}

@@ -47,7 +47,7 @@ export function endUsersPage(view: EndUsersView, viewer: Page['viewer']): string
   const { filter, counts, error } = view;
   const isSearch = filter.search !== '';
   const state = { values: { search: filter.search }, errors: { search: isSearch ? error : null } };
-  const wanted = { id: 'search', name: 'search', label: 'Search by UUID', charactersMax: 64 };
+  const wanted = { id: 'search', name: 'search', label: 'Search by UUID' };
   const body = html`<form class="search" method="get" action="/console/end-users" role="search">
 !${field({ ...wanted, hint: 'Enter a UUID or the beginning of one.' }, state)}
 <button class="button" type="submit">Search</button>

@@ -24,7 +24,6 @@ export interface Field {
   /** Whether the label of an optional field ends in "(optional)"; true by default. */
   readonly showsOptional?: boolean;
   readonly isWholeNumber?: boolean;
-  readonly charactersMax?: number;
   readonly hasFocus?: boolean;
   /** A select element for the unit, beside the input. */
   readonly unit?: Select;
@@ -82,13 +81,12 @@ function messages(id: string, error: string | null | undefined, hint: string | u
 }
 
 function attributesOf(options: Omit<Field, 'unit'>, error: string | null | undefined): string {
-  const { id, autocomplete = 'off', hint, isOptional, isWholeNumber, charactersMax, hasFocus } = options;
+  const { id, autocomplete = 'off', hint, isOptional, isWholeNumber, hasFocus } = options;
   const describedBy = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ');
   return [
     html` autocomplete="${autocomplete}"`,
     isOptional ? '' : ' required',
     isWholeNumber ? ' inputmode="numeric"' : '',
-    charactersMax === undefined ? '' : ` maxlength="${charactersMax}"`,
     describedBy ? html` aria-describedby="${describedBy}"` : '',
     error ? ' aria-invalid="true"' : '',
     error || hasFocus ? ' autofocus' : '',

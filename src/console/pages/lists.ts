@@ -145,9 +145,10 @@ export interface Freshness {
   readonly isStoringDue: boolean;
 }
 
+export const STORING_DUE = 'Renewals that were due earlier are still being stored, and are not included yet.';
+
 /** @param figures for example `The totals` */
 export function freshnessText({ asOf, isStoringDue }: Freshness, figures: string): string {
   if (asOf === 0) return html`${figures} are being rebuilt. Reload this page in a moment.`;
-  const due = 'Renewals that were due earlier are still being stored, and are not included yet.';
-  return html`As of !${momentUtc(asOf)}. ${isStoringDue ? due : ''}`;
+  return html`As of !${momentUtc(asOf)}. ${isStoringDue ? STORING_DUE : ''}`;
 }

@@ -5,6 +5,7 @@ import { day, moment } from '../figures.ts';
 import type { Member, PendingInvitation } from '../identity/members.ts';
 import { type Page, type PageContext, page } from '../layout.ts';
 import { copyBox } from './copy-box.ts';
+import { idempotencyKeyInput } from './form-field.ts';
 import { table } from './lists.ts';
 
 export interface MembersView {
@@ -15,10 +16,11 @@ export interface MembersView {
   /** The link of a new invitation, which is shown only once; null if no invitation was created. */
   readonly newInvitationUrl: string | null;
   readonly error: string | null;
+  readonly idempotencyKey: string;
 }
 
 export function membersPage(view: MembersView, context: PageContext): string {
-  const { viewerId, members, pendingInvitations, newInvitationUrl, error } = view;
+  const { viewerId, members, pendingInvitations, newInvitationUrl, error, idempotencyKey } = view;
   const rows = members.map((member, index) => memberRow(member, `member-${index}`, member.userId === viewerId));
   const body = html`<p class="muted lede">Members can manage API keys, webhooks, end users and credits. Owners can also invite people, change roles and remove members.</p>
 !${error === null ? '' : html`<p class="error" role="alert">${error}</p>`}
@@ -30,6 +32,7 @@ export function membersPage(view: MembersView, context: PageContext): string {
 <section class="card">
 <h2>Invite someone</h2>
 <form class="form pair" method="post" action="/console/members/invite">
+!${idempotencyKeyInput(idempotencyKey)}
 <div class="field"><label for="role">Role</label>
 <select class="input" id="role" name="role" aria-describedby="role-hint"><option value="member">Member</option><option value="owner">Owner</option></select>
 <p class="hint" id="role-hint">You get a link to share. It works once and expires after 7 days.</p></div>

@@ -42,7 +42,9 @@ function bannerForm(now: Instant, url: string, userInput: string): string {
  * only once.
  */
 function startFields(now: Instant, url: string): string {
-  return html`<input type="hidden" name="from" value="${now}"><input type="hidden" name="back" value="${url}">`;
+  // Otherwise, the page would show the notice of an earlier change again.
+  const back = url.replace(/\?notice=.*/, '');
+  return html`<input type="hidden" name="from" value="${now}"><input type="hidden" name="back" value="${back}">`;
 }
 
 export interface TestClockView {

@@ -4,6 +4,7 @@
 import { type Actor, CHANGE_ACTOR, LAPSE_ACTOR, RENEWAL_ACTOR } from '../../ledger/posting.ts';
 import { OPERATOR } from '../../store/key-store.ts';
 import type { ConsoleContext } from '../console-context.ts';
+import { isolated } from '../figures.ts';
 import type { Viewer } from '../layout.ts';
 import type { ActorView } from '../pages/lists.ts';
 import type { ActorChoice } from '../pages/overview.ts';
@@ -35,7 +36,7 @@ export async function accountActors(context: ConsoleContext, account: number): P
     nameOf: (actor) => views.get(actor) ?? { kind: 'unknown', id: actor },
     keys: usableFirst.map(({ id, name, hint, revokedAt }) => ({
       actor: `key:${id}`,
-      label: `${name || 'API key'} (${hint}${revokedAt === null ? '' : ', revoked'})`,
+      label: `${isolated(name || 'API key')} (${hint}${revokedAt === null ? '' : ', revoked'})`,
     })),
     members: users.map(({ userId, email }) => ({ actor: `user:${userId}`, label: email })),
   };

@@ -1,13 +1,15 @@
 // Routes that let owners manage the members and invitations of their account.
 
+import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ROLES, type Role } from '../../accounts/membership.ts';
 import type { ConsoleContext } from '../console-context.ts';
 import type { MemberChange } from '../identity/members.ts';
+import { newToken } from '../identity/secret-token.ts';
 import type { Viewer } from '../layout.ts';
 import { membersPage, removeMemberPage } from '../pages/members.ts';
 import type { On } from '../permissions.ts';
-import { formField, noticeOf, pathField, redirectTo, sendError, sendPage } from '../request-reply.ts';
+import { formField, formHash, noticeOf, pathField, redirectTo, sendError, sendPage } from '../request-reply.ts';
 
 const PATH = '/console/members';
 
@@ -16,6 +18,8 @@ const NOTICES = {
   owner: 'Role changed.',
   member: 'Role changed. Pending invitations that this person created no longer work.',
   withdrawn: 'Invitation withdrawn. Its link no longer works.',
+  invited:
+    "This invitation link was already created, and Scrip shows a link only once. If you didn't copy the link, withdraw the invitation and create another.",
   'all-withdrawn': 'Pending invitations withdrawn. Their links no longer work.',
 } as const;
 
@@ -32,7 +36,11 @@ export function memberRoutes(on: On, context: ConsoleContext): void {
   on('POST /console/members/invite', async (request, reply, viewer) => {
     const role = roleOf(request);
     if (role === null) return sendMembers(context, reply, viewer, { error: ROLE_ERROR });
-    const token = await (await context.identity()).members.invite(viewer.account, role, viewer.userId);
+    // If the form is sent twice, both requests have the same token.
+    const token = formHash(request, viewer) ?? newToken();
+    const { members } = await context.identity();
+    const isNew = await members.invite(viewer.account, role, viewer.userId, token);
+    if (!isNew) return redirectTo(reply, `${PATH}?notice=invited`);
     const newInvitationUrl = `${context.publicUrlFor(request)}/console/join/${token}`;
     return sendMembers(context, reply, viewer, { newInvitationUrl });
   });
@@ -106,7 +114,14 @@ async function sendMembers(
     members.list(viewer.account),
     members.pendingInvitations(viewer.account),
   ]);
-  const view = { viewerId: viewer.userId, members: list, pendingInvitations, newInvitationUrl, error };
+  const view = {
+    viewerId: viewer.userId,
+    members: list,
+    pendingInvitations,
+    newInvitationUrl,
+    error,
+    idempotencyKey: randomUUID(),
+  };
   return sendPage(reply, membersPage(view, { viewer, notice }));
 }
 

@@ -6,6 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { SIGN_UP_NAME_MAX } from '../../accounts/membership.ts';
+import { isVisible } from '../../accounts/visible-text.ts';
 import type { ConsoleContext } from '../console-context.ts';
 import { EMAIL_ERROR, normalizedEmail, passwordError } from '../identity/credential-rules.ts';
 import type { Invitation } from '../identity/members.ts';
@@ -163,7 +164,7 @@ function readNewCredentials(request: FastifyRequest, accountName: string): NewCr
 }
 
 export function accountNameError(name: string): string | null {
-  if (name === '') return 'Enter a name.';
+  if (!isVisible(name)) return 'Enter a name.';
   if ([...name].length > SIGN_UP_NAME_MAX) return `Use at most ${SIGN_UP_NAME_MAX} characters.`;
   return /\p{Cc}/u.test(name) ? 'Use only printable characters.' : null;
 }

@@ -3,7 +3,6 @@
 import { html } from 'ghtml';
 import { type Cycle, renews, spendable } from '../../../ledger/cycle.ts';
 import { INSTANT_MAX, VALIDITY_DAYS_DEFAULT } from '../../../ledger/instant.ts';
-import { NOTE_LENGTH_MAX } from '../../../ledger/posting.ts';
 import { day, numberText } from '../../figures.ts';
 import { type FormState, field, formError, idempotencyKeyInput, selectField } from '../form-field.ts';
 import { creditsEveryText } from './cycle-names.ts';
@@ -190,5 +189,5 @@ function startHint(cycle: Cycle): string {
 
 function noteField({ adjustment, state }: FieldContext): string {
   const named = { id: `${adjustment}-note`, name: 'note', label: 'Note' };
-  return field({ ...named, isOptional: true, charactersMax: NOTE_LENGTH_MAX }, state);
+  return field({ ...named, isOptional: true }, state);
 }

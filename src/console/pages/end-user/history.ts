@@ -12,7 +12,17 @@ import {
 } from '../../../store/transaction-history.ts';
 import { endTime, moment, numberText, rolloverLimitText, signedText, wrappable } from '../../figures.ts';
 import { type FormState, field } from '../form-field.ts';
-import { type Activity, amountLabel, byCell, KINDS, kindBadge, kindLabel, pager, table } from '../lists.ts';
+import {
+  type Activity,
+  amountLabel,
+  byCell,
+  KINDS,
+  kindBadge,
+  kindLabel,
+  pager,
+  STORING_DUE,
+  table,
+} from '../lists.ts';
 import { creditsEveryText, cycleName } from './cycle-names.ts';
 import { endUserPath, transactionPath } from './end-user-paths.ts';
 
@@ -36,6 +46,8 @@ export interface HistoryView {
   /** Newest first. */
   readonly history: readonly HistoryEntry[];
   readonly older: string | null;
+  /** Whether due transactions that are not stored yet are missing from the page. */
+  readonly isStoringDue: boolean;
   readonly terms: HistoryPage['terms'];
   readonly openHolds: ReadonlySet<TransactionId>;
   readonly filter: HistoryFilter;
@@ -43,7 +55,7 @@ export interface HistoryView {
 }
 
 export function historySection(view: HistoryView): string {
-  const { endUser, history, older, isFirstPage, filter } = view;
+  const { endUser, history, older, isStoringDue, isFirstPage, filter } = view;
   const path = endUserPath(endUser);
   const isFiltered = Object.values(filter).some((value) => value !== '');
   const none =
@@ -52,6 +64,7 @@ export function historySection(view: HistoryView): string {
 <h2>${isFirstPage ? 'Transactions' : 'Older transactions'}</h2>
 !${filterForm(path, view)}
 !${history.length > 0 ? historyTable(view) : html`<p class="muted">${isFiltered && older === null ? 'No matching transactions.' : none}</p>`}
+!${isStoringDue ? html`<p class="muted small">${STORING_DUE}</p>` : ''}
 !${pager([
     { label: 'Latest', path: isFirstPage ? null : pathOf(path, filter) },
     { label: 'Older', path: older === null ? null : pathOf(path, filter, older), isNext: true },

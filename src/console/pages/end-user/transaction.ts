@@ -3,7 +3,7 @@
 import { html } from 'ghtml';
 import type { Amount } from '../../../ledger/amount.ts';
 import type { Instant } from '../../../ledger/instant.ts';
-import { isListed, NOTE_LENGTH_MAX, type PostingKind } from '../../../ledger/posting.ts';
+import { isListed, type PostingKind } from '../../../ledger/posting.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
 import type { HistoryPage } from '../../../store/transaction-history.ts';
 import { durationText, endTime, moment, momentUtc, numberText, wrappableNumber } from '../../figures.ts';
@@ -81,7 +81,7 @@ function actionSection(view: TransactionView): string {
   return anyError(state);
 }
 
-const NOTE = { id: 'note', name: 'note', label: 'Note', isOptional: true, charactersMax: NOTE_LENGTH_MAX };
+const NOTE = { id: 'note', name: 'note', label: 'Note', isOptional: true };
 
 function releaseForm({ endUser, transaction, state, idempotencyKey }: TransactionView): string {
   return html`<section class="card narrow">

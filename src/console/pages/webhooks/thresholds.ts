@@ -17,7 +17,7 @@ export interface ThresholdsView {
 
 export function thresholdsPage({ thresholds, expiringDays, refused }: ThresholdsView, context: PageContext): string {
   const stateOf = (form: 'below' | 'days') => (refused?.form === form ? refused.state : null);
-  const below = { id: 'below', name: 'below', label: 'Below', charactersMax: 20 };
+  const below = { id: 'below', name: 'below', label: 'Below' };
   const days = { id: 'days', name: 'days', label: 'Days before expiry', initial: String(expiringDays) };
   const body = html`<p class="muted lede">Choose when the <span class="mono">balance.low</span> and <span class="mono">credits.expiring</span> events happen, for all end users of this account.</p>
 !${sectionTabs(THRESHOLDS_PATH)}

@@ -70,7 +70,7 @@ async function sendEndUser(
   const { state, now } = loaded;
   const cycles = cyclesAt(state, now);
   const { filter, wanted, errors } = readFilter(request);
-  const [{ transactions, next, terms }, holds, balanceOverTime] = await Promise.all([
+  const [{ transactions, next, ...shown }, holds, balanceOverTime] = await Promise.all([
     readHistory(ledger, user, from, wanted ?? {}),
     readHolds(ledger, user, loaded, nameOf),
     from === null ? readBalanceOverTime(ledger, user, loaded) : null,
@@ -87,7 +87,7 @@ async function sendEndUser(
     isFirstPage: from === null,
     history: transactions.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) })),
     older: next,
-    terms,
+    ...shown,
     filter,
     filterErrors: errors,
     forms: { refused, idempotencyKeys: { ...newKeys, ...idempotencyKeys } },

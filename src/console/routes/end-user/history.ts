@@ -6,7 +6,6 @@ import type { EndUserKey } from '../../../ledger/command.ts';
 import { periodAt, renews } from '../../../ledger/cycle.ts';
 import { DAY_MS, INSTANT_MAX, type Instant } from '../../../ledger/instant.ts';
 import { instantIn } from '../../../ledger/instant-text.ts';
-import { NOTE_LENGTH_MAX } from '../../../ledger/posting.ts';
 import { dueLapses, dueRenewals } from '../../../ledger/settle.ts';
 import { idsBetween } from '../../../ledger/transaction-id.ts';
 import { laterFirst } from '../../../store/console-store.ts';
@@ -25,7 +24,6 @@ import type { HistoryFilter } from '../../pages/end-user/history.ts';
 import type { FormState } from '../../pages/form-field.ts';
 import { type ActorView, actorText, KINDS } from '../../pages/lists.ts';
 import { queryField } from '../../request-reply.ts';
-import { readLine } from '../form-input.ts';
 
 const PAGE_TRANSACTIONS = 50;
 
@@ -50,18 +48,16 @@ export function readFilter(request: FastifyRequest): ReadFilter {
     to: to === null ? '' : entered.to,
   };
   const kind = KINDS.find((known) => known === filter.kind);
-  const note = readLine(filter.note, NOTE_LENGTH_MAX);
   const isReversed = typeof from === 'number' && typeof to === 'number' && to < from;
   const errors = {
-    note: note.error,
     from: from === null ? DATE_ERROR : null,
     to: to === null ? DATE_ERROR : isReversed ? REVERSED_ERROR : null,
   };
-  if (note.error !== null || from === null || to === null || isReversed) return { filter, wanted: null, errors };
+  if (from === null || to === null || isReversed) return { filter, wanted: null, errors };
   const until = to === undefined ? INSTANT_MAX : Math.min(to + DAY_MS - 1, INSTANT_MAX);
   const wanted = {
     kinds: kind && [kind],
-    notePrefix: note.value ?? undefined,
+    notePrefix: filter.note || undefined,
     ...(from === undefined && to === undefined ? {} : { within: idsBetween(from ?? 0, until) }),
   };
   return { filter, wanted, errors };
@@ -76,6 +72,7 @@ function dayOf(text: string): Instant | undefined | null {
 /**
  * @param from null for the first page, which also includes due transactions that are not stored yet
  * @param dueMax the maximum number of these; enough for a page, because the renewal job stores them within seconds
+ * @returns `isStoringDue`: whether more of these are due
  */
 export async function readHistory(
   ledger: Pick<LedgerStore, 'history'>,
@@ -83,10 +80,11 @@ export async function readHistory(
   from: PageCursor | null,
   wanted: StoreFilter,
   dueMax = PAGE_TRANSACTIONS,
-): Promise<Pick<HistoryPage, 'transactions' | 'next' | 'terms'>> {
+): Promise<Pick<HistoryPage, 'transactions' | 'next' | 'terms'> & { readonly isStoringDue: boolean }> {
   const page = await ledger.history(user, { from, limit: PAGE_TRANSACTIONS, ...wanted });
-  const due = from === null ? dueTransactions(page, wanted, dueMax) : [];
-  return { transactions: [...due, ...page.transactions], next: page.next, terms: termsOf(page) };
+  const due = from === null ? dueTransactions(page, wanted, dueMax + 1) : [];
+  const transactions = [...due.slice(0, dueMax), ...page.transactions];
+  return { transactions, next: page.next, terms: termsOf(page), isStoringDue: due.length > dueMax };
 }
 
 /**
