@@ -49,7 +49,8 @@ async function answer(user: string, question: string): Promise<void> {
   const write = (hold: Hold) => writeAnswer(user, question, hold);
   const paid = await scrip.withHold(user, CREDITS_MAX, write, { expires_in_seconds: HOLD_SECONDS });
   end.run(paid.hold_id);
-  console.log(`\nThe answer cost ${paid.amount} credits; ${paid.returned} held credits were returned.`);
+  const cost = paid.status === 'captured' ? paid.amount : 0;
+  console.log(`\nThe answer cost ${cost} credits; ${paid.returned} held credits were returned.`);
 }
 
 interface Job {

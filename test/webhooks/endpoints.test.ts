@@ -283,6 +283,31 @@ test('the events of a time range can be sent again, except events of types that 
   );
 });
 
+test('when the events of a time range are sent again, the retries of pending events start from the beginning, and each event is sent once, in order', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  await insertEvents(setting, 6);
+  const { id } = await addEndpoint(setting, receiver.url());
+  const job = setting.job({ retryDelay: () => 3_600_000 });
+  await setting.endpoints.resendRange(ACCOUNT, id, 0, 6);
+  receiver.answer = withStatus(500);
+  await until(() => receiver.received.length === 3, job);
+  await ticks(3, job);
+  receiver.answer = withStatus(200);
+  assert.equal(await setting.endpoints.resendRange(ACCOUNT, id, 0, 6), 6);
+  assert.equal((await setting.endpoints.summary(ACCOUNT, id)).pending, 6);
+  await until(async () => (await setting.endpoints.summary(ACCOUNT, id)).pending === 0, job);
+  const again = receiver.received.slice(3).map((each) => each.id);
+  assert.deepEqual(
+    again.toSorted(),
+    [0, 1, 2, 3, 4, 5].map((number) => `evt_credits.added_${number}`),
+  );
+  for (const user of [0, 1, 2]) {
+    const [first, second] = [user, user + 3].map((number) => again.indexOf(`evt_credits.added_${number}`));
+    assert((first as number) < (second as number));
+  }
+});
+
 test('the events of a time range cannot be sent again if there are too many of them', async (t) => {
   const setting = await webhookSetting(t);
   await insertEvents(setting, RESENT_MAX + 1);

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { RETRIED_MS, RETRY_DELAYS_MS, retryDelayMs } from '../../src/events/webhooks/retry-schedule.ts';
+import type { WebhookJob } from '../../src/events/webhooks/webhook-job.ts';
 import { testResending } from './resend-cases.ts';
 import {
   ACCOUNT,
@@ -70,6 +71,34 @@ test('when a delivery to a failing endpoint succeeds, all other retries to this 
   receiver.answer = withStatus(200);
   now += 1_002_000;
   await until(async () => (await pendingIds(setting, id)).length === 0, job);
+});
+
+test('when a delivery to a failing endpoint succeeds after a restart or a change to the endpoint, all other retries become due immediately', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  const { id } = await addEndpoint(setting, receiver.url());
+  const restarts = [
+    async (job: WebhookJob) => {
+      await job.stop();
+      return setting.job(options);
+    },
+    async (job: WebhookJob) => {
+      await setting.endpoints.sendTest(ACCOUNT, id);
+      return job;
+    },
+  ];
+  const options = { retryDelay: () => 3_600_000 };
+  let job = setting.job(options);
+  for (const [index, restart] of restarts.entries()) {
+    receiver.answer = withStatus(500);
+    for (let user = 0; user < 8; user++) setting.events.add(`u${user}`);
+    await until(async () => (await pendingIds(setting, id)).length === 8, job);
+    receiver.answer = withStatus(200);
+    job = await restart(job);
+    setting.events.add('another user');
+    await until(async () => (await pendingIds(setting, id)).length === 0, job);
+    await until(async () => (await storedPosition(setting, id)) === 9 * (index + 1), job);
+  }
 });
 
 test('the retries of a webhook are spread over about three days', () => {

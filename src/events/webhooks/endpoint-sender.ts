@@ -71,6 +71,8 @@ export class EndpointSender {
   #inFlight = 0;
   #onIdle: (() => void) | null = null;
   #failuresInARow = 0;
+  /** A new sender does not know whether the endpoint was down before: only that events have failed. */
+  #mayHaveBeenDown: boolean;
   #lastDeliveredAt: Instant | null;
   #pausedBecause: string | null = null;
   #isDue = false;
@@ -92,6 +94,7 @@ export class EndpointSender {
   ) {
     this.endpoint = endpoint;
     this.#queue = queue;
+    this.#mayHaveBeenDown = queue.hasFailed();
     this.#readTo = queue.position;
     this.#storedPosition = start.storedPosition;
     this.#lastDeliveredAt = start.lastDeliveredAt;
@@ -285,12 +288,13 @@ export class EndpointSender {
   #delivered(event: QueuedEvent): void {
     const now = this.#options.now();
     this.#lastDeliveredAt = now;
-    if (this.#failuresInARow >= DOWN_FAILURES) {
+    if (this.#failuresInARow >= DOWN_FAILURES || this.#mayHaveBeenDown) {
       this.#isDue = true;
       this.#queue.makeDue(now);
       this.#queue.promote(now);
     }
     this.#failuresInARow = 0;
+    this.#mayHaveBeenDown = false;
     this.#finish(event);
   }
 

@@ -289,7 +289,7 @@ export class Endpoints {
 
   /**
    * Queues past events for another delivery: the events from `from` (inclusive) to `to` (exclusive), of the types that
-   * the endpoint receives.
+   * the endpoint receives. As in `resend`, the retry schedule of pending events starts from the beginning.
    *
    * @returns the number of queued events; 0 if there is no such endpoint
    * @throws InvalidEndpoint (rejects) if there are more than `RESENT_MAX` events
@@ -302,8 +302,15 @@ export class Endpoints {
     if (events === null) throw new InvalidEndpoint(tooMany);
     for (let start = 0; start < events.length; start += RESENT_PER_TRANSACTION) {
       const some = events.slice(start, start + RESENT_PER_TRANSACTION);
-      const isQueued = await this.#change(account, id, async (queries) => {
-        await addPending(queries, id, some, this.#options.now());
+      const isQueued = await this.#change(account, id, async (queries, revision) => {
+        const ids = some.map(({ eventId }) => eventId);
+        const restarted = await restartPending(queries, id, revision, this.#options.now())
+          .where('event_id', 'in', ids)
+          .returning('event_id')
+          .execute();
+        const pending = new Set(restarted.map(({ event_id }) => event_id));
+        const others = some.filter(({ eventId }) => !pending.has(eventId));
+        if (others.length > 0) await addPending(queries, id, others, this.#options.now());
       });
       if (!isQueued) return start;
       await setImmediate();

@@ -5,8 +5,11 @@
 import { isUtf8 } from 'node:buffer';
 import { AMOUNT_NEGATIVE, type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';
 
-/** Fields without an upper limit: an integer above 2^53−1 is read as 2^53−1. */
-const UNBOUNDED_FIELDS: ReadonlySet<string> = new Set(['validity_days']);
+/**
+ * Fields that are limited only to 2^53−1. In other fields, a larger number is read as 2^53−1, which the schema accepts
+ * only if the field has no upper limit.
+ */
+const CREDIT_FIELDS: ReadonlySet<string> = new Set(['amount', 'rollover_max']);
 
 /** Matches a number that is not a plain integer of at most 15 digits. */
 const UNUSUAL_NUMBER = /[:[,]\s*-?(?:0\d|\d{16,}|\d+[.eE])|[:[,]\s*-0/;
@@ -72,8 +75,8 @@ function readMembers(text: string, value: Record<string, unknown>): FieldError[]
     if (!isInteger(source)) errors.push({ path, message: 'must be a whole number' });
     else if (Number.isSafeInteger(value[name])) return;
     else if (source.startsWith('-')) value[name] = Number.MIN_SAFE_INTEGER;
-    else if (UNBOUNDED_FIELDS.has(name)) value[name] = Number.MAX_SAFE_INTEGER;
-    else errors.push({ path, message: 'must be at most 9007199254740991' });
+    else if (CREDIT_FIELDS.has(name)) errors.push({ path, message: 'must be at most 9007199254740991' });
+    else value[name] = Number.MAX_SAFE_INTEGER;
   });
   return errors;
 }

@@ -82,6 +82,17 @@ for (const path of ['/add', '/start-cycle']) {
   });
 }
 
+test('the error for a number that is far too large names the limit of the field', async () => {
+  for (const [fields, limit] of [
+    ['"amount":1e400', /\/amount must be [^"]*9007199254740991/],
+    ['"amount":5,"rollover_max":1e400', /\/rollover_max must be [^"]*9007199254740991/],
+    ['"amount":5,"validity_months":1e400', /\/validity_months must be [^"]*120\b/],
+  ] as const) {
+    const body = `{"end_user_id":"${someone()}",${fields}}`;
+    assert.match((await scrip.call('POST', '/start-cycle', { body })).text, limit);
+  }
+});
+
 test('on_active is refused unless it is "replace", "at_period_end" or absent', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
