@@ -111,9 +111,16 @@ interface ExportArguments {
 async function exportPostings({ account, format, output }: ExportArguments): Promise<void> {
   await using opened = new AsyncDisposableStack();
   const postings = opened.adopt(await openAccountPostings(databaseOf(process.env), account), (one) => one.close());
-  await withProgress((show) => writeText(exportedText(batchesOf(postings, show), format), output));
+  let exported = 0;
+  await withProgress((show) => {
+    const batches = batchesOf(postings, (progress) => {
+      exported = progress.done;
+      show(progress);
+    });
+    return writeText(exportedText(batches, format), output);
+  });
   if (output !== undefined)
-    process.stdout.write(`Exported ${counted(postings.total, 'posting')} of ${account} to ${output}.\n`);
+    process.stdout.write(`Exported ${counted(exported, 'posting')} of ${account} to ${output}.\n`);
 }
 
 async function* batchesOf(postings: AccountPostings, show: ReportProgress) {

@@ -38,6 +38,13 @@ const SHARE_LOCK = 5;
  */
 const PAUSABLE = prepared('pausable', 'LOCK TABLE scrip.clock IN ROW EXCLUSIVE MODE')([]);
 
+/**
+ * Waits for moves of shards, and prevents further moves. Without this lock, a transaction with one snapshot could read a
+ * shard as empty: a worker takes its snapshot at the first statement of the transaction, and does not see rows that are
+ * moved to the worker later.
+ */
+const STAY_ALL = sql('LOCK TABLE scrip.shard_moves IN SHARE MODE');
+
 /** The pause is long because each search for work runs a statement on every shard. */
 const QUIET_PAUSE_MS = 10_000;
 
@@ -79,6 +86,8 @@ export function placementOn(shards: readonly string[]): Placement {
     throughout: SEQUENTIAL,
     // With several connections to a worker, each connection would have its own snapshot.
     beginSnapshot: [BEGIN_SNAPSHOT, ...setLocal({ 'citus.max_adaptive_executor_pool_size': 1 })],
+    stayAll: [STAY_ALL],
+    pause: sql('LOCK TABLE scrip.clock IN EXCLUSIVE MODE'),
     quietPauseMs: QUIET_PAUSE_MS,
   };
 }

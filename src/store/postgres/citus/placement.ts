@@ -3,7 +3,7 @@
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Lanes } from '../../ledger-store.ts';
-import { prepared, type Query, type TextRow } from '../pool/connection.ts';
+import { prepared, type Query, sql, type TextRow } from '../pool/connection.ts';
 import { BATCH_TIMEOUTS, BEGIN_SNAPSHOT, BY_KEY, READ_COMMITTED, setLocal } from '../pool/transactions.ts';
 import { BUCKETS, bucketOf, KEY, KEY_TYPES } from '../rows/key.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
@@ -75,6 +75,10 @@ export interface Placement {
   readonly throughout: readonly Query[];
   /** Statements that begin a transaction whose reads see the same snapshot, even if they read several parts. */
   readonly beginSnapshot: readonly Query[];
+  /** Until the transaction of these statements ends, no part can be moved to another machine. */
+  readonly stayAll: readonly Query[];
+  /** Pauses all batches until the transaction of this statement ends. */
+  readonly pause: Query;
   /** See `LedgerStore`. */
   readonly quietPauseMs: number;
 }
@@ -127,5 +131,8 @@ export const SINGLE_DATABASE: Placement = {
   byKey: setLocal(BY_KEY),
   throughout: [],
   beginSnapshot: [BEGIN_SNAPSHOT],
+  stayAll: [],
+  // Before a batch reads the clock, it locks rows of this table. It keeps the locks until its COMMIT.
+  pause: sql('LOCK TABLE scrip.end_users IN EXCLUSIVE MODE'),
   quietPauseMs: 0,
 };

@@ -19,6 +19,7 @@ export const END_USER_TABLES = [
   'end_user_summaries',
   'end_user_counts',
   'events',
+  'shard_moves',
 ];
 
 const USER = 'bucket smallint NOT NULL, account integer NOT NULL, end_user uuid NOT NULL';
@@ -249,6 +250,10 @@ CREATE TABLE events (
   PRIMARY KEY (bucket, event)
 );
 CREATE INDEX events_of_account ON events (account, bucket, event);
+
+-- Has no rows. To move a shard, Citus locks every table that has a bucket column. A command that must see one snapshot
+-- of all shards locks this table, so that no shard moves in the meantime.
+CREATE TABLE shard_moves (bucket smallint NOT NULL);
 
 -- See EventLog.epoch.
 CREATE TABLE event_log (

@@ -18,7 +18,7 @@ import { KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
 import { CYCLE_COLUMNS } from '../rows/ledger-rows.ts';
 import { RowArrays } from '../rows/row-arrays.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
-import { ledgerRowsIn, SCANNING } from './ledger-scan.ts';
+import { beginScan, ledgerRowsIn } from './ledger-scan.ts';
 import { totalsFaults, type Waiting, waitingIn } from './totals.ts';
 
 /** Twice the interval at which processes store the latest instant that they have issued. */
@@ -60,8 +60,7 @@ class DatabaseAudit {
   }
 
   async run(): Promise<AuditReport> {
-    // PostgreSQL takes the snapshot at the first query of the transaction, not at BEGIN.
-    await this.#connection.send([...this.#database.placement.beginSnapshot, ...SCANNING, sql('SELECT 1')]);
+    await this.#connection.send(beginScan(this.#database.placement));
     await this.#auditClock();
     const waiting = await waitingIn(this.#connection, this.#database.placement);
     let transactions: Transaction[] = [];

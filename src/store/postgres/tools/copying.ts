@@ -130,7 +130,7 @@ class PostgresCopying implements CopyDestination {
   }
 
   rows(after: EndUserKey | null): AsyncIterable<readonly LedgerRow[]> {
-    return ledgerRowsOf(this.#database.pool, { after });
+    return ledgerRowsOf(this.#database, { after, isLocked: true });
   }
 
   async *idempotencyRecords(): AsyncGenerator<readonly IdempotencyRecord[]> {

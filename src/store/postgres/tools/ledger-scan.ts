@@ -6,11 +6,12 @@ import assert from 'node:assert/strict';
 import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';
 import type { Posting } from '../../../ledger/posting.ts';
 import { type LedgerRow, ROWS_PER_BATCH, rowSize } from '../../tools/ledger-row.ts';
-import type { Connection } from '../pool/connection.ts';
-import type { ConnectionPool } from '../pool/connection-pool.ts';
-import { BEGIN_SNAPSHOT, setLocal, UNLIMITED } from '../pool/transactions.ts';
+import type { Placement } from '../citus/placement.ts';
+import type { Connection, Query } from '../pool/connection.ts';
+import { setLocal, UNLIMITED } from '../pool/transactions.ts';
 import { BUCKETS, compareEndUsers } from '../rows/key.ts';
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
+import type { LedgerDatabase } from '../schema/open-ledger.ts';
 
 const FETCHED_ROWS = 200;
 
@@ -20,17 +21,28 @@ export const SCANNING = [
   ...setLocal({ enable_seqscan: 'off', enable_bitmapscan: 'off', enable_sort: 'off' }),
 ];
 
+/** Statements that begin a transaction that reads whole tables, in one snapshot. */
+export function beginScan({ beginSnapshot, stayAll }: Placement): readonly Query[] {
+  // PostgreSQL takes the snapshot at the first query, not at BEGIN, so `stayAll` must come first.
+  return [...beginSnapshot, ...setLocal({ statement_timeout: 0, lock_timeout: 0 }), ...stayAll, ...SCANNING];
+}
+
 interface ScanOptions {
+  /** True if the caller has locked the tables, so that no part can be moved to another machine. */
+  readonly isLocked?: boolean;
   /** The scan reads only end users that sort after this end user; null to read all. */
   readonly after: EndUserKey | null;
   readonly integer?: ReadInteger;
 }
 
 /** Reads the postings in a new snapshot. */
-export async function* ledgerRowsOf(pool: ConnectionPool, options: ScanOptions): AsyncGenerator<readonly LedgerRow[]> {
+export async function* ledgerRowsOf(
+  { pool, placement }: LedgerDatabase,
+  { isLocked = false, ...options }: ScanOptions,
+): AsyncGenerator<readonly LedgerRow[]> {
   const connection = await pool.connect();
   try {
-    await connection.send([BEGIN_SNAPSHOT, ...SCANNING]);
+    await connection.send(beginScan(isLocked ? { ...placement, stayAll: [] } : placement));
     yield* ledgerRowsIn(connection, options);
   } finally {
     connection.release(false);

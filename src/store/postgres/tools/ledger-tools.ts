@@ -18,15 +18,7 @@ import { rebuildTotals } from './totals.ts';
 /** One connection for long reads, and a spare one. */
 const CONNECTIONS = 2;
 
-/**
- * Pauses all batches. Before a batch reads the clock, it locks rows of `end_users` or, on Citus, the table `clock`. It
- * keeps the locks until its COMMIT.
- */
-const HOLD_WRITES = [
-  ...setLocal({ lock_timeout: '2s', ...IDLE_TIMEOUT }),
-  sql('LOCK TABLE scrip.clock IN EXCLUSIVE MODE'),
-  sql('LOCK TABLE scrip.end_users IN EXCLUSIVE MODE'),
-];
+const PAUSE_TIMEOUTS = setLocal({ lock_timeout: '2s', ...IDLE_TIMEOUT });
 
 /** @throws CannotOpen */
 export function openPostgresTools(
@@ -50,7 +42,7 @@ async function digests(
   through: readonly TransactionId[] | null,
 ): Promise<readonly PostingsDigest[]> {
   const digester = new LedgerDigester(through ?? [await latestId(database)]);
-  for await (const rows of ledgerRowsOf(database.pool, { after: null, integer: Number }))
+  for await (const rows of ledgerRowsOf(database, { after: null, integer: Number }))
     for (const row of rows) digester.add(row);
   return digester.digests();
 }
@@ -66,7 +58,7 @@ async function digests(
 async function latestId({ pool, clock, placement }: LedgerDatabase): Promise<TransactionId> {
   try {
     return await pool.use(async (connection) => {
-      await connection.send([BEGIN, ...placement.throughout, ...HOLD_WRITES]);
+      await connection.send([BEGIN, ...placement.throughout, ...PAUSE_TIMEOUTS, placement.pause]);
       const now = clock.read(await connection.rows(clock.query));
       const keep = sql('UPDATE scrip.clock SET at = greatest(at, $1) RETURNING at', [now]);
       const pass = sql(clock.isTest ? 'UPDATE scrip.clock SET at = at + 1' : 'SELECT pg_sleep(0.002)');

@@ -11,11 +11,12 @@ import { sql } from '../../../../src/store/postgres/pool/connection.ts';
 import { openPostgresAccountDatabase } from '../../../../src/store/postgres/reads/account-database.ts';
 import type { PostgresLedgerStore } from '../../../../src/store/postgres/reads/ledger-store.ts';
 import { bucketOf } from '../../../../src/store/postgres/rows/key.ts';
+import { openPostgresAccount } from '../../../../src/store/postgres/tools/account-postings.ts';
 import { storeContract } from '../../store-contract.ts';
 import { ACCEPTED, EndUser, historyOf, problemsOf } from '../../temporary-ledger.ts';
 import { type NewLedger, TestLedger } from '../../test-ledger.ts';
 import { at, fileAt, makeLedger, quietly, sha256Of } from '../../tools/copied-ledger.ts';
-import { pluggedDatabase } from '../postgres-ledger.ts';
+import { optionsFor, pluggedDatabase } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { TcpProxy } from '../tcp-proxy.ts';
 import { byLane } from './by-lane.ts';
@@ -181,23 +182,51 @@ test('with the SQL for Citus, a batch begins only after an operator command has 
   await batchWaitsFor('LOCK TABLE scrip.clock IN SHARE MODE');
 });
 
+/** Citus takes this lock on each table of a shard while it moves the shard. */
+const MOVING = 'LOCK TABLE scrip.shard_moves IN ROW EXCLUSIVE MODE';
+
+test('with the SQL for Citus, verify, digest and export begin only after moves of shards have ended', async () => {
+  await waitsFor(MOVING, async (ledger) => {
+    assert.deepEqual(problemsOf(await ledger.audit()), []);
+  });
+  await waitsFor(MOVING, async (ledger) => {
+    const [digest] = await ledger.digest();
+    assert.equal(digest?.postings, 1);
+  });
+  await waitsFor(MOVING, async (ledger, url) => {
+    await ledger.withAccounts((queries) =>
+      queries.insertInto('accounts').values({ account: 1, name: 'Acme', created_at: 0 }).execute(),
+    );
+    const account = await openPostgresAccount(optionsFor(url, { citus: true }), 'Acme');
+    await Array.fromAsync(account.batches());
+    await account.close();
+  });
+});
+
 async function batchWaitsFor(lock: string): Promise<void> {
+  await waitsFor(lock, async (ledger) => {
+    assert.deepEqual(await ledger.results([new EndUser(1, 1).subtract(1)]), [ACCEPTED]);
+  });
+}
+
+/** Asserts that `work` ends only after another transaction has released a lock. */
+async function waitsFor(lock: string, work: (ledger: TestLedger, url: string) => Promise<void>): Promise<void> {
   const url = await server.createLedger();
   const { ledger } = await openStandIn(url);
-  const ada = new EndUser(1, 1);
-  await ledger.write([ada.add(10)]);
+  await ledger.write([new EndUser(1, 1).add(10)]);
+  await ledger.consumeFeed();
   const { pool } = (ledger.store as PostgresLedgerStore).database;
   const locking = await pool.connect();
   await locking.send([sql('BEGIN'), sql(lock)]);
-  let isWritten = false;
-  const writing = ledger.results([ada.subtract(1)]).finally(() => {
-    isWritten = true;
+  let isDone = false;
+  const working = work(ledger, url).finally(() => {
+    isDone = true;
   });
   await sleep(300);
-  assert(!isWritten, 'the batch waits');
+  assert(!isDone, 'the work waits');
   await locking.send([sql('COMMIT')]);
   locking.release(true);
-  assert.deepEqual(await writing, [ACCEPTED]);
+  await working;
   await ledger.close();
   await server.emptyLedger(url);
 }
