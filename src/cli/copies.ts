@@ -7,12 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Database, databaseAt, databaseOf, InvalidSetting } from '../config.ts';
 import { backUpDatabase, copyDatabase, openAccountPostings, restoreDatabase } from '../open-tools.ts';
-import {
-  type AccountPostings,
-  EXPORT_FORMATS,
-  type ExportFormat,
-  exportedText,
-} from '../store/tools/account-export.ts';
+import { EXPORT_FORMATS, type ExportFormat, exportedText } from '../store/tools/account-export.ts';
 import type { BackupReport, ReportProgress } from '../store/tools/ledger-tools.ts';
 import { NewFile } from '../store/tools/new-file.ts';
 import { accountName } from './keys.ts';
@@ -111,25 +106,16 @@ interface ExportArguments {
 async function exportPostings({ account, format, output }: ExportArguments): Promise<void> {
   await using opened = new AsyncDisposableStack();
   const postings = opened.adopt(await openAccountPostings(databaseOf(process.env), account), (one) => one.close());
-  let exported = 0;
-  await withProgress((show) => {
-    const batches = batchesOf(postings, (progress) => {
-      exported = progress.done;
-      show(progress);
-    });
-    return writeText(exportedText(batches, format), output);
-  });
-  if (output !== undefined)
-    process.stdout.write(`Exported ${counted(exported, 'posting')} of ${account} to ${output}.\n`);
-}
-
-async function* batchesOf(postings: AccountPostings, show: ReportProgress) {
   let done = 0;
-  for await (const batch of postings.batches()) {
-    yield batch;
-    done += batch.length;
-    show({ step: 'exporting', done, total: postings.total, unit: 'postings' });
+  async function* batches(show: ReportProgress) {
+    for await (const batch of postings.batches()) {
+      yield batch;
+      done += batch.length;
+      show({ step: 'exporting', done, total: postings.total, unit: 'postings' });
+    }
   }
+  await withProgress((show) => writeText(exportedText(batches(show), format), output));
+  if (output !== undefined) process.stdout.write(`Exported ${counted(done, 'posting')} of ${account} to ${output}.\n`);
 }
 
 async function writeText(text: AsyncIterable<string>, output: string | undefined): Promise<void> {

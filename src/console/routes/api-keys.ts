@@ -78,7 +78,7 @@ function activeFirst(a: KeyView, b: KeyView): number {
 async function createKey(context: ConsoleContext, { request, reply, viewer }: ViewerRequest): Promise<FastifyReply> {
   const values = { name: formField(request, 'name'), scope: formField(request, 'scope') };
   const { name, scope, errors } = readKeyForm(values);
-  if (name === null || errors.name !== null || scope === undefined)
+  if (name === null || scope === undefined)
     return sendList(context, reply, { viewer, notice: null, state: { values, errors } });
   const { keys } = context.options.stores;
   const secret = apiKeySecret(scope, randomBytes(SECRET_BYTES));
@@ -90,9 +90,10 @@ async function createKey(context: ConsoleContext, { request, reply, viewer }: Vi
 }
 
 function readKeyForm(values: { readonly name: string; readonly scope: string }) {
-  const { value: name, error } = readLine(values.name, KEY_NAME_CHARACTERS_MAX);
+  const { value, error } = readLine(values.name, KEY_NAME_CHARACTERS_MAX);
+  const name = value !== null && isVisible(value) ? value : null;
   const scope = SCOPES.find((known) => known === values.scope);
-  const nameError = error ?? (name === null || !isVisible(name) ? 'Enter a name.' : null);
+  const nameError = error ?? (name === null ? 'Enter a name.' : null);
   return { name, scope, errors: { name: nameError, scope: scope === undefined ? 'Choose a scope.' : null } };
 }
 

@@ -43,7 +43,10 @@ const PAUSABLE = prepared('pausable', 'LOCK TABLE scrip.clock IN ROW EXCLUSIVE M
  * shard as empty: a worker takes its snapshot at the first statement of the transaction, and does not see rows that are
  * moved to the worker later.
  */
-const STAY_ALL = sql('LOCK TABLE scrip.shard_moves IN SHARE MODE');
+const STAY_ALL = [
+  ...setLocal({ statement_timeout: 0, lock_timeout: 0 }),
+  sql('LOCK TABLE scrip.shard_moves IN SHARE MODE'),
+];
 
 /** The pause is long because each search for work runs a statement on every shard. */
 const QUIET_PAUSE_MS = 10_000;
@@ -86,7 +89,7 @@ export function placementOn(shards: readonly string[]): Placement {
     throughout: SEQUENTIAL,
     // With several connections to a worker, each connection would have its own snapshot.
     beginSnapshot: [BEGIN_SNAPSHOT, ...setLocal({ 'citus.max_adaptive_executor_pool_size': 1 })],
-    stayAll: [STAY_ALL],
+    stayAll: STAY_ALL,
     pause: sql('LOCK TABLE scrip.clock IN EXCLUSIVE MODE'),
     quietPauseMs: QUIET_PAUSE_MS,
   };

@@ -27,7 +27,7 @@ import { sameKey } from '../rows/key.ts';
 import { hasUnfinishedCopy, type LedgerDatabase, type OpeningOptions, openLedger } from '../schema/open-ledger.ts';
 import { auditDatabase } from './audit.ts';
 import { CopyWriter } from './copy-writer.ts';
-import { ledgerRowsOf } from './ledger-scan.ts';
+import { ledgerRowsOf, SCANNING } from './ledger-scan.ts';
 import { rebuildTotals } from './totals.ts';
 
 /**
@@ -130,7 +130,10 @@ class PostgresCopying implements CopyDestination {
   }
 
   rows(after: EndUserKey | null): AsyncIterable<readonly LedgerRow[]> {
-    return ledgerRowsOf(this.#database, { after, isLocked: true });
+    const { pool, placement } = this.#database;
+    // Without `stayAll`: the locks on the source already prevent moves of shards, and a second lock could wait forever,
+    // behind a move that waits for these locks.
+    return ledgerRowsOf(pool, [...placement.beginSnapshot, ...SCANNING], { after });
   }
 
   async *idempotencyRecords(): AsyncGenerator<readonly IdempotencyRecord[]> {

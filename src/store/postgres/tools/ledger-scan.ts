@@ -8,10 +8,10 @@ import type { Posting } from '../../../ledger/posting.ts';
 import { type LedgerRow, ROWS_PER_BATCH, rowSize } from '../../tools/ledger-row.ts';
 import type { Placement } from '../citus/placement.ts';
 import type { Connection, Query } from '../pool/connection.ts';
+import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { setLocal, UNLIMITED } from '../pool/transactions.ts';
 import { BUCKETS, compareEndUsers } from '../rows/key.ts';
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
-import type { LedgerDatabase } from '../schema/open-ledger.ts';
 
 const FETCHED_ROWS = 200;
 
@@ -24,25 +24,24 @@ export const SCANNING = [
 /** Statements that begin a transaction that reads whole tables, in one snapshot. */
 export function beginScan({ beginSnapshot, stayAll }: Placement): readonly Query[] {
   // PostgreSQL takes the snapshot at the first query, not at BEGIN, so `stayAll` must come first.
-  return [...beginSnapshot, ...setLocal({ statement_timeout: 0, lock_timeout: 0 }), ...stayAll, ...SCANNING];
+  return [...beginSnapshot, ...stayAll, ...SCANNING];
 }
 
 interface ScanOptions {
-  /** True if the caller has locked the tables, so that no part can be moved to another machine. */
-  readonly isLocked?: boolean;
   /** The scan reads only end users that sort after this end user; null to read all. */
   readonly after: EndUserKey | null;
   readonly integer?: ReadInteger;
 }
 
-/** Reads the postings in a new snapshot. */
+/** Reads the postings in a new transaction. @param begin the statements that begin the transaction; see `beginScan` */
 export async function* ledgerRowsOf(
-  { pool, placement }: LedgerDatabase,
-  { isLocked = false, ...options }: ScanOptions,
+  pool: ConnectionPool,
+  begin: readonly Query[],
+  options: ScanOptions,
 ): AsyncGenerator<readonly LedgerRow[]> {
   const connection = await pool.connect();
   try {
-    await connection.send(beginScan(isLocked ? { ...placement, stayAll: [] } : placement));
+    await connection.send(begin);
     yield* ledgerRowsIn(connection, options);
   } finally {
     connection.release(false);

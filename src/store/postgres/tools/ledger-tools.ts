@@ -12,7 +12,7 @@ import { BEGIN, COMMIT, IDLE_TIMEOUT, setLocal } from '../pool/transactions.ts';
 import { postgresKeyStore } from '../reads/api-keys.ts';
 import { type LedgerDatabase, openLedger } from '../schema/open-ledger.ts';
 import { auditDatabase, SHARED_MS } from './audit.ts';
-import { ledgerRowsOf } from './ledger-scan.ts';
+import { beginScan, ledgerRowsOf } from './ledger-scan.ts';
 import { rebuildTotals } from './totals.ts';
 
 /** One connection for long reads, and a spare one. */
@@ -42,7 +42,8 @@ async function digests(
   through: readonly TransactionId[] | null,
 ): Promise<readonly PostingsDigest[]> {
   const digester = new LedgerDigester(through ?? [await latestId(database)]);
-  for await (const rows of ledgerRowsOf(database, { after: null, integer: Number }))
+  const begin = beginScan(database.placement);
+  for await (const rows of ledgerRowsOf(database.pool, begin, { after: null, integer: Number }))
     for (const row of rows) digester.add(row);
   return digester.digests();
 }
