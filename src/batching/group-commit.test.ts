@@ -337,18 +337,23 @@ test('the callback of a command can submit another command, and group commit is 
   ]);
 });
 
-test('each batch adds its requests, but not its settle commands, to the load of the process', async (t) => {
+test('each finished batch reports how many requests wait, without settle commands, as the load of the process', async (t) => {
   const { store, submit, settle } = begin();
-  const noted = t.mock.method(LOAD, 'noteBatch');
+  const noted = t.mock.method(LOAD, 'noteWaiting');
   for (const amount of upTo(3)) submit(amount);
   settle(USER);
   await nextTurn();
+  for (const amount of upTo(2)) submit(amount);
+  settle(USER);
   store.batch(0).finish();
   await nextTurn();
-  assert.deepEqual(store.sizes(), [4]);
+  assert.deepEqual(store.sizes(), [4, 3]);
+  store.batch(1).finish();
+  await nextTurn();
   assert.deepEqual(
     noted.mock.calls.map(({ arguments: [requests] }) => requests),
-    [3],
+    [5, 2],
+    'the requests of the batch and the queued requests',
   );
 });
 

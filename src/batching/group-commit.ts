@@ -61,6 +61,11 @@ const SETTLED_GROWTH = 2;
 /** Maximum number of batches in flight per lane. A third batch would only wait for the second. */
 const BATCHES_PER_LANE_MAX = 2;
 
+/** Batches of up to this many requests are not split: two smaller batches would take noticeably more CPU time. */
+const UNSPLIT_MAX = 16;
+/** After each batch, the recent peak of a lane falls by 2%, unless the lane reaches it again. */
+const PEAK_DECAY = 0.98;
+
 interface Entry {
   readonly command: Command;
   readonly answer: ResultCallback;
@@ -72,6 +77,10 @@ interface Lane {
   readonly settlements: Entry[];
   settledMax: number;
   batches: number;
+  /** The number of requests in the batches in flight. */
+  inFlight: number;
+  /** The highest recent number of requests that were queued or in flight at the same time. */
+  peak: number;
   last: { readonly size: number; isDecided: boolean } | null;
 }
 
@@ -118,6 +127,8 @@ export class GroupCommit {
       settlements: [],
       settledMax: SETTLED_BESIDE_REQUESTS_MAX,
       batches: 0,
+      inFlight: 0,
+      peak: 0,
       last: null,
     }));
   }
@@ -140,9 +151,23 @@ export class GroupCommit {
     this.#space.take(command);
     const lane = this.#lanes[this.#store.lanes.of(command)] as Lane;
     enqueue(lane, { command, answer, requester });
-    if (this.#isScheduled || !this.#isReady(lane)) return;
-    // Begin the batch after the current turn of the event loop, so that all requests that arrive in this turn share a
-    // batch.
+    if (!this.#isReady(lane)) return;
+    if (lane.requests.length >= requestsMaxOf(lane)) this.#writeNext(lane);
+    else this.#writeAfterTurn();
+  }
+
+  /** Resolves when every submitted command has been answered. */
+  async drained(): Promise<void> {
+    if (this.queued === 0 && this.#writing === 0) return;
+    await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
+  }
+
+  /**
+   * Begins the next batches after the current turn of the event loop, so that all requests that arrive in this turn can
+   * share a batch.
+   */
+  #writeAfterTurn(): void {
+    if (this.#isScheduled) return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
@@ -150,12 +175,6 @@ export class GroupCommit {
       // If all queued commands were canceled, no batch starts, so resolve `drained` here.
       this.#resolveIfEmpty();
     });
-  }
-
-  /** Resolves when every submitted command has been answered. */
-  async drained(): Promise<void> {
-    if (this.queued === 0 && this.#writing === 0) return;
-    await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
   }
 
   #writeBatches(): void {
@@ -180,8 +199,10 @@ export class GroupCommit {
   }
 
   #writeNext(lane: Lane): void {
+    lane.peak = Math.max(waitingIn(lane), lane.peak);
     const entries = this.#take(lane);
     if (entries.length === 0) return;
+    lane.inFlight += requestsIn(entries);
     if (lane.batches === 0) this.#writing += 1;
     lane.batches += 1;
     const batch = { size: entries.length, isDecided: false };
@@ -207,11 +228,13 @@ export class GroupCommit {
   ): void {
     const fault = results instanceof StoreFault ? results : null;
     const endedMs = performance.now();
-    LOAD.noteBatch(entries.filter(({ command }) => command.kind !== 'settle').length, endedMs);
+    LOAD.noteWaiting(waitingIn(lane), endedMs);
     this.#count(entries.length, (endedMs - startedMs) / 1_000, fault);
     if (this.queued >= ESTIMATED_QUEUE_MIN) this.throughput.note(entries.length, endedMs);
     else this.throughput.forget();
     lane.batches -= 1;
+    lane.inFlight -= requestsIn(entries);
+    lane.peak *= PEAK_DECAY;
     if (lane.batches === 0) this.#writing -= 1;
     const answers = results instanceof StoreFault ? entries.map(() => results) : results;
     assert(answers.length === entries.length, 'every command has an outcome');
@@ -252,7 +275,8 @@ export class GroupCommit {
       if (entry.requester?.isDisconnected) this.#answer(entry, CANCELED);
       else entries.push(entry);
     };
-    while (entries.length < BATCH_COMMANDS_MAX && requests.length > 0) take(requests.take() as Entry);
+    const requestsMax = requestsMaxOf(lane);
+    while (entries.length < requestsMax && requests.length > 0) take(requests.take() as Entry);
     lane.settledMax =
       entries.length > 0 ? SETTLED_BESIDE_REQUESTS_MAX : Math.min(SETTLED_GROWTH * lane.settledMax, BATCH_COMMANDS_MAX);
     const max = Math.min(entries.length + lane.settledMax, BATCH_COMMANDS_MAX);
@@ -273,6 +297,25 @@ export class GroupCommit {
   #resolveIfEmpty(): void {
     if (this.queued === 0 && this.#writing === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
+}
+
+/** The number of requests that are queued or in flight. */
+function waitingIn({ requests, inFlight }: Lane): number {
+  return requests.length + inFlight;
+}
+
+function requestsIn(entries: readonly Entry[]): number {
+  return entries.filter(({ command }) => command.kind !== 'settle').length;
+}
+
+/**
+ * The maximum number of requests in the next batch. If batches of the lane can overlap, this is half of the lane's
+ * recent peak: while the store writes one half of the requests, the process answers the other half and receives new
+ * requests. If all requests were in the same batch, the store and the process would wait for each other in turn.
+ */
+function requestsMaxOf({ last, peak }: Lane): number {
+  const max = last?.isDecided ? Math.max(Math.ceil(peak / 2), UNSPLIT_MAX) : BATCH_COMMANDS_MAX;
+  return Math.min(max, BATCH_COMMANDS_MAX);
 }
 
 function enqueue(lane: Lane, entry: Entry): void {

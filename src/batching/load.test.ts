@@ -22,21 +22,21 @@ test('a process counts as busy after a second in which its event loop was never 
   assert.equal(meter.isBusy(), true);
 });
 
-test('a process at half load with large batches counts as busy until a second after its latest batch', async () => {
+test('a process at half load counts as busy if many requests wait, until a second after its latest batch', async () => {
   const meter = meterAt(0.5);
   await sleep(250);
-  for (let batch = 0; batch < 20; batch++) meter.noteBatch(10, performance.now());
-  assert.equal(meter.isBusy(), false, 'small batches');
-  for (let batch = 0; batch < 20; batch++) meter.noteBatch(32, performance.now());
-  assert.equal(meter.isBusy(), true, 'large batches');
-  for (let batch = 0; batch < 20; batch++) meter.noteBatch(32, performance.now() - 1_001);
-  assert.equal(meter.isBusy(), false, 'the batches were a second ago');
+  for (let count = 0; count < 20; count++) meter.noteWaiting(10, performance.now());
+  assert.equal(meter.isBusy(), false, 'few waiting requests');
+  for (let count = 0; count < 20; count++) meter.noteWaiting(32, performance.now());
+  assert.equal(meter.isBusy(), true, 'many waiting requests');
+  for (let count = 0; count < 20; count++) meter.noteWaiting(32, performance.now() - 1_001);
+  assert.equal(meter.isBusy(), false, 'the latest batch was a second ago');
 });
 
-test('a process with large batches and little load is not busy', async () => {
+test('a process with little load is not busy even if many requests wait', async () => {
   const meter = meterAt(0.2);
   await sleep(250);
-  for (let batch = 0; batch < 20; batch++) meter.noteBatch(32, performance.now());
+  for (let count = 0; count < 20; count++) meter.noteWaiting(32, performance.now());
   assert.equal(meter.isBusy(), false);
 });
 

@@ -91,6 +91,8 @@ test('commands that are being written count toward the byte limit of the queue u
 
 test('by default, the queue has room for 10,000 commands and 16 MiB, and a single account can use half of it', async () => {
   const tried = begin();
+  tried.submit(1);
+  await nextTurn();
   const taken = room(tried, subtraction(1));
   assert.equal(taken, 5_000, 'a single account leaves half of the queue free');
   assert.deepEqual(QUEUE_LIMITS, { commandsMax: 10_000, bytesMax: 16 * 2 ** 20 });
@@ -156,8 +158,10 @@ test('if each of a thousand accounts submits one command, the next two batches i
   assert.equal(served.length, 1_000);
 });
 
-test('if an account fills its share of the queue, its further commands get Overloaded, and other accounts still get room', () => {
+test('if an account fills its share of the queue, its further commands get Overloaded, and other accounts still get room', async () => {
   const { commit, results, submitOf } = begin({ commandsMax: 1_000, bytesMax: Infinity });
+  submitOf(5, 5);
+  await nextTurn();
   const held: number[] = [];
   for (const account of [1, 2, 3, 4]) {
     const before = commit.queued;
@@ -284,10 +288,13 @@ test('after batches with requests, the first batch that only settles due end use
 
 test('if clients of queued commands have disconnected, other queued commands fill the batch', async () => {
   const { store, commit, submit } = begin();
+  submit(1);
+  await nextTurn();
   for (const amount of upTo(10)) commit.submit(subtraction(amount), () => {}, { isDisconnected: true });
   for (const amount of upTo(600)) submit(amount);
+  store.batch(0).finish();
   await nextTurn();
-  assert.deepEqual(store.sizes(), [512]);
+  assert.deepEqual(store.sizes(), [1, 512]);
   assert.equal(commit.queued, 600 - 512);
 });
 
