@@ -61,7 +61,7 @@ for (const [name, options] of SCREENS) {
     assert.equal(await now(), Date.parse(`${to}:00Z`), 'the form suggests the next day');
     await visitor.fill('Days', '0');
     await visitor.press('Advance');
-    assert.match(await page.locator('main').innerText(), /Enter at least 1 day\./);
+    await page.getByText('Enter at least 1 day.').first().waitFor();
     await isSound('a refused move');
     await visited.close();
   });
