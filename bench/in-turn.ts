@@ -1,7 +1,7 @@
 // Measures several subjects: Scrip and the systems that it is compared with. The subjects are put under load in
 // alternating short blocks, so that other load on the machine affects all subjects alike. A round is one block of each
 // subject. The results are medians over the rounds that were not dropped. Only one subject at a time gets requests.
-// The other subjects keep running, but are idle, except in `fromStart`.
+// The other subjects keep running, except in `fromStart`.
 //
 //   warm-up of each subject ──▶ blocks in turn ──▶ rounds with an unusually slow or fast echo are dropped ──▶ medians
 
@@ -50,8 +50,6 @@ const FALLING_BY = 0.02;
 const BLOCKS_NOT_FALLING = 3;
 
 const IDLE_WITHIN_S = 120;
-/** Scrip's background jobs pause for up to two seconds after a load. */
-const PAUSE_S = 2;
 /** A subject is idle if it uses less CPU time per second than this. */
 const IDLE_MICROS = 50_000;
 
@@ -66,12 +64,7 @@ export async function inTurn(
       await settle(contest, blocks, warmUp);
       await untilIdle(contest.subject);
     }
-  const all = await eachInTurn(contests, blocks.rounds, async (contest) => {
-    const round = await block(contest, blocks);
-    // Otherwise, Scrip's background jobs would slow down the next subject.
-    if (contest.subject.name.startsWith('Scrip')) await untilIdle(contest.subject, PAUSE_S);
-    return round;
-  });
+  const all = await eachInTurn(contests, blocks.rounds, (contest) => block(contest, blocks));
   const echo = all[contests.findIndex(({ subject }) => subject.name === ECHO)] ?? [];
   const steady = steadyRounds(echo);
   if (steady === null && echo.length > 0)
