@@ -347,12 +347,12 @@ test('each finished batch reports how many requests wait, without settle command
   settle(USER);
   store.batch(0).finish();
   await nextTurn();
+  assert.deepEqual(store.sizes(), [4, 3]);
   store.batch(1).finish();
   await nextTurn();
   assert.deepEqual(
     noted.mock.calls.map(({ arguments: [requests] }) => requests),
     [5, 2],
-    'the requests of the batch and the queued requests',
   );
 });
 

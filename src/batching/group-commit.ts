@@ -61,8 +61,8 @@ const SETTLED_GROWTH = 2;
 /** Maximum number of batches in flight per lane. A third batch would only wait for the second. */
 const BATCHES_PER_LANE_MAX = 2;
 
-/** Batches of up to this many requests are not split: two smaller batches would take noticeably more CPU time. */
-const UNSPLIT_MAX = 16;
+/** Half of the requests of a lane are at least this many, because smaller batches would take noticeably more CPU time. */
+const HALF_MIN = 16;
 /** After each batch, the recent peak of a lane falls by 2%, unless the lane reaches it again. */
 const PEAK_DECAY = 0.98;
 
@@ -72,16 +72,22 @@ interface Entry {
   readonly requester: Requester | null;
 }
 
+interface Batch {
+  /** The requests, followed by the `settle` commands. */
+  readonly entries: readonly Entry[];
+  readonly requests: number;
+  readonly startedMs: number;
+  isDecided: boolean;
+}
+
 interface Lane {
   readonly requests: FairQueue<Entry>;
   readonly settlements: Entry[];
   settledMax: number;
-  batches: number;
-  /** The number of requests in the batches in flight. */
-  inFlight: number;
+  readonly inFlight: Set<Batch>;
   /** The highest recent number of requests that were queued or in flight at the same time. */
   peak: number;
-  last: { readonly size: number; isDecided: boolean } | null;
+  last: Batch | null;
 }
 
 export class GroupCommit {
@@ -126,8 +132,7 @@ export class GroupCommit {
       requests: new FairQueue<Entry>(),
       settlements: [],
       settledMax: SETTLED_BESIDE_REQUESTS_MAX,
-      batches: 0,
-      inFlight: 0,
+      inFlight: new Set(),
       peak: 0,
       last: null,
     }));
@@ -191,51 +196,45 @@ export class GroupCommit {
    * as large as the previous one, because a small batch would delay the requests after it; see
    * docs/decisions/0013-lanes.md.
    */
-  #isReady({ requests, settlements, batches, last }: Lane): boolean {
+  #isReady({ requests, settlements, inFlight, last }: Lane): boolean {
     const queued = requests.length + settlements.length;
     if (queued === 0) return false;
-    if (batches === 0) return this.#writing < this.#store.lanes.atOnce;
-    return batches < BATCHES_PER_LANE_MAX && last !== null && last.isDecided && queued >= last.size;
+    if (inFlight.size === 0) return this.#writing < this.#store.lanes.atOnce;
+    return inFlight.size < BATCHES_PER_LANE_MAX && last !== null && last.isDecided && queued >= last.entries.length;
   }
 
   #writeNext(lane: Lane): void {
     lane.peak = Math.max(waitingIn(lane), lane.peak);
     const entries = this.#take(lane);
     if (entries.length === 0) return;
-    lane.inFlight += requestsIn(entries);
-    if (lane.batches === 0) this.#writing += 1;
-    lane.batches += 1;
-    const batch = { size: entries.length, isDecided: false };
+    const requests = entries.filter(({ command }) => command.kind !== 'settle').length;
+    const batch: Batch = { entries, requests, startedMs: performance.now(), isDecided: false };
+    if (lane.inFlight.size === 0) this.#writing += 1;
+    lane.inFlight.add(batch);
     lane.last = batch;
-    const startedMs = performance.now();
     const onDecided = () => {
       batch.isDecided = true;
       if (this.#isReady(lane)) this.#writeNext(lane);
     };
     const commands = entries.map(({ command }) => command);
     this.#store.write(commands, onDecided).then(
-      (outcomes) => this.#finish(lane, entries, startedMs, outcomes),
-      (error) => this.#finish(lane, entries, startedMs, faultOf(error)),
+      (outcomes) => this.#finish(lane, batch, outcomes),
+      (error) => this.#finish(lane, batch, faultOf(error)),
     );
   }
 
   /** Begins the next batch before answering the commands of this one, so that the store is not idle in the meantime. */
-  #finish(
-    lane: Lane,
-    entries: readonly Entry[],
-    startedMs: number,
-    results: readonly (Outcome | null)[] | StoreFault,
-  ): void {
+  #finish(lane: Lane, batch: Batch, results: readonly (Outcome | null)[] | StoreFault): void {
+    const { entries, startedMs } = batch;
     const fault = results instanceof StoreFault ? results : null;
     const endedMs = performance.now();
     LOAD.noteWaiting(waitingIn(lane), endedMs);
     this.#count(entries.length, (endedMs - startedMs) / 1_000, fault);
     if (this.queued >= ESTIMATED_QUEUE_MIN) this.throughput.note(entries.length, endedMs);
     else this.throughput.forget();
-    lane.batches -= 1;
-    lane.inFlight -= requestsIn(entries);
+    lane.inFlight.delete(batch);
     lane.peak *= PEAK_DECAY;
-    if (lane.batches === 0) this.#writing -= 1;
+    if (lane.inFlight.size === 0) this.#writing -= 1;
     const answers = results instanceof StoreFault ? entries.map(() => results) : results;
     assert(answers.length === entries.length, 'every command has an outcome');
     for (const [index, entry] of entries.entries()) {
@@ -301,11 +300,9 @@ export class GroupCommit {
 
 /** The number of requests that are queued or in flight. */
 function waitingIn({ requests, inFlight }: Lane): number {
-  return requests.length + inFlight;
-}
-
-function requestsIn(entries: readonly Entry[]): number {
-  return entries.filter(({ command }) => command.kind !== 'settle').length;
+  let waiting = requests.length;
+  for (const batch of inFlight) waiting += batch.requests;
+  return waiting;
 }
 
 /**
@@ -314,8 +311,8 @@ function requestsIn(entries: readonly Entry[]): number {
  * requests. If all requests were in the same batch, the store and the process would wait for each other in turn.
  */
 function requestsMaxOf({ last, peak }: Lane): number {
-  const max = last?.isDecided ? Math.max(Math.ceil(peak / 2), UNSPLIT_MAX) : BATCH_COMMANDS_MAX;
-  return Math.min(max, BATCH_COMMANDS_MAX);
+  if (!last?.isDecided) return BATCH_COMMANDS_MAX;
+  return Math.min(Math.max(Math.ceil(peak / 2), HALF_MIN), BATCH_COMMANDS_MAX);
 }
 
 function enqueue(lane: Lane, entry: Entry): void {

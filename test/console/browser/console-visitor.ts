@@ -33,12 +33,16 @@ export class ConsoleVisitor {
     await this.page.goto(`${this.url}${path}`);
   }
 
+  /** Also waits for the page that the link leads to. */
   async follow(name: string): Promise<void> {
     await this.page.getByRole('link', { name, exact: true }).first().click();
+    await this.page.waitForLoadState();
   }
 
+  /** Also waits for the page that the button leads to, if any: a click ends before that page is complete. */
   async press(name: string): Promise<void> {
     await this.page.getByRole('button', { name, exact: true }).click();
+    await this.page.waitForLoadState();
   }
 
   async fill(label: string, text: string): Promise<void> {
