@@ -19,6 +19,7 @@ const BY_HAND = 'hand-written on PostgreSQL';
 const SUBTRACT = workloads.SUBTRACT_MEDIUM.name;
 const ADD = workloads.ADD_MEDIUM.name;
 const BALANCE = workloads.BALANCE_MEDIUM.name;
+const REPEATED = workloads.BALANCE_REPEATED.name;
 
 /** For each number of connections, TigerBeetle's throughput behind a Fastify route, divided by the echo server's. */
 const TIGERBEETLE = { 64: 0.59, 256: 0.83 };
@@ -47,6 +48,7 @@ export const TARGETS: readonly Target[] = [
       atLeast(`/subtract ${at}: throughput vs. echo`, TIGERBEETLE[connections], ofEcho(SUBTRACT, 'rate', connections)),
       atLeast(`/add ${at}: throughput vs. echo`, 0.6, ofEcho(ADD, 'rate', connections)),
       atLeast(`balances ${at}: throughput vs. echo`, 0.85, ofEcho(BALANCE, 'rate', connections)),
+      atLeast(`repeated balances ${at}: throughput vs. echo`, 0.85, ofEcho(REPEATED, 'rate', connections)),
       atMost(`/subtract ${at}, first five seconds: CPU vs. warm process`, 1.5, ofFirstSeconds(SUBTRACT, connections)),
       atMost(`/add ${at}, first five seconds: CPU vs. warm process`, 1.5, ofFirstSeconds(ADD, connections)),
     ];

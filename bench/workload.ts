@@ -66,6 +66,12 @@ export const BALANCE_MEDIUM: Workload = {
   group: CROWD_MEDIUM,
   shares: { balance: 100 },
 };
+/** So few end users that Scrip on SQLite caches all of them. */
+export const BALANCE_REPEATED: Workload = {
+  ...BALANCE_MEDIUM,
+  name: 'balance, 10,000 of 100,000 users',
+  users: CROWD_SMALL.users,
+};
 export const BALANCE_SMALL: Workload = { name: 'balance, 10,000 users', group: CROWD_SMALL, shares: { balance: 100 } };
 export const BALANCE_LARGE: Workload = {
   name: 'balance, 1,000,000 users',

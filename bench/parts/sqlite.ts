@@ -4,7 +4,7 @@ import { diskSpeed } from '../disk-speed.ts';
 import { fromStart, inTurn } from '../in-turn.ts';
 import type { Row } from '../results.ts';
 import { assertWhole } from '../subjects.ts';
-import { ADD_MEDIUM, BALANCE_MEDIUM, CROWD_MEDIUM, SUBTRACT_MEDIUM } from '../workload.ts';
+import { ADD_MEDIUM, BALANCE_MEDIUM, BALANCE_REPEATED, CROWD_MEDIUM, SUBTRACT_MEDIUM } from '../workload.ts';
 import { type Part, WARM_UP } from './part.ts';
 
 const CONNECTIONS = [64, 256];
@@ -21,7 +21,7 @@ const settledAt = (connections: number): Part => ({
     const [echo, scrip] = [await subjects.echo(), await subjects.scripOnSqlite(file, secret)];
     const disk = diskSpeed('before');
     const rows: Row[] = [];
-    for (const workload of WORKLOADS) {
+    for (const workload of [BALANCE_REPEATED, ...WORKLOADS]) {
       const contests = [echo, scrip].map((subject) => ({ subject, workload }));
       const blocks = { ...settings, connections: settings.connections ?? connections };
       rows.push(...(await inTurn(contests, { ...blocks, warmUp: WARM_UP })));

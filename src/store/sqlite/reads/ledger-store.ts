@@ -25,6 +25,7 @@ import { type ImportGranter, type ImportPart, settling } from '../../tools/ledge
 import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
 import { EndUserReader } from '../balances/end-user-reader.ts';
 import { type PendingPostings, pendingPostingsOf } from '../balances/pending-postings.ts';
+import { RecentReads } from '../balances/recent-reads.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import { prepare, readTogether, type Statement } from '../file/statements.ts';
 import { uuidOf } from '../file/uuid.ts';
@@ -75,6 +76,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly #imports: ImportQueue;
   #endUsers: EndUserReader;
   #pending: PendingPostings;
+  #recent = new RecentReads();
   /** At most two group-commit batches and one import batch, plus batches with an unknown outcome. */
   readonly #inFlight = new Set<BatchInFlight>();
   readonly #queue: QueuedRead[] = [];
@@ -238,6 +240,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     if (trouble !== null) return;
     this.#pending = pendingPostingsOf(this.db);
     this.#endUsers = new EndUserReader(this.db);
+    this.#recent = new RecentReads();
     for (const batch of this.#inFlight) if (batch.isOutcomeUnknown) this.#end(batch);
   }
 
@@ -279,7 +282,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
    * credits of both the previous and the new period.
    */
   read(user: EndUserKey): LoadedEndUser & { latestPosting: number | null } {
-    const { state, latestPosting } = this.#endUsers.read(user, this.#pending.get(user), this.clock.now());
+    const before = this.clock.now();
+    const { state, latestPosting } = this.#recent.balancesOf(user, before, () =>
+      this.#endUsers.read(user, this.#pending.get(user), before),
+    );
     return { now: this.clock.now(), state, latestPosting };
   }
 
@@ -313,6 +319,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     commands.forEach((command, index) => {
       const latest = latestPostings[index] as number;
       if (latest > 0) this.#pending.set(command, latest);
+      this.#recent.drop(command);
     });
   }
 
