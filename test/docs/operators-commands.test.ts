@@ -23,6 +23,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   'npm run -s scrip -- copy': 'it needs PostgreSQL; copy.test.ts runs it',
   'npm run ': 'it takes minutes; npm test runs a shorter form',
   'npx node --test ': 'npm test runs it',
+  'npx node --conditions=scrip-source': 'it needs a ledger with a test clock; test/client/stories.test.ts runs it',
   'scrip import': 'it needs a CSV file; import.test.ts runs it',
   'scrip password reset': 'it needs a console user; test/console runs it',
   'initdb -D primary': 'it needs the programs of PostgreSQL; failover.test.ts does the same',
