@@ -145,15 +145,15 @@ test('a batch has at most 512 commands, and further commands go into the next ba
   assert.deepEqual(store.batches.flatMap(amountsOf), upTo(1_100));
 });
 
-test('due end users are settled after all queued requests', async () => {
+test('due end users are settled after the requests of the same batch, in which they have room for 24 commands', async () => {
   const { store, submit, settle } = begin();
-  for (const user of ['a', 'b']) settle(user);
+  for (const user of upTo(30)) settle(`user ${user}`);
   for (const amount of upTo(600)) submit(amount);
   await nextTurn();
-  assert.deepEqual(amountsOf(store.batch(0)), upTo(512));
+  assert.deepEqual(amountsOf(store.batch(0)), [...upTo(512 - 24), ...Array(24).fill('settle')]);
   store.batch(0).finish();
   await nextTurn();
-  assert.deepEqual(amountsOf(store.batch(1)), [...upTo(600).slice(512), 'settle', 'settle']);
+  assert.deepEqual(amountsOf(store.batch(1)), [...upTo(600).slice(512 - 24), ...Array(6).fill('settle')]);
 });
 
 test('without requests, due end users are settled in growing batches; a batch with requests settles only a few end users', async () => {

@@ -274,7 +274,9 @@ export class GroupCommit {
       if (entry.requester?.isDisconnected) this.#answer(entry, CANCELED);
       else entries.push(entry);
     };
-    const requestsMax = requestsMaxOf(lane);
+    // Leave room for some `settle` commands: otherwise, they would wait for as long as the batches are full.
+    const reserved = Math.min(settlements.length, SETTLED_BESIDE_REQUESTS_MAX);
+    const requestsMax = Math.min(requestsMaxOf(lane), BATCH_COMMANDS_MAX - reserved);
     while (entries.length < requestsMax && requests.length > 0) take(requests.take() as Entry);
     lane.settledMax =
       entries.length > 0 ? SETTLED_BESIDE_REQUESTS_MAX : Math.min(SETTLED_GROWTH * lane.settledMax, BATCH_COMMANDS_MAX);

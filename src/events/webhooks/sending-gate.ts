@@ -9,6 +9,8 @@ import { LOAD } from '../../batching/load.ts';
 export const REQUESTS_MAX = 500;
 export const BUSY_REQUESTS_PER_SECOND = 100;
 const STEPS_PER_SECOND = 10;
+/** The load must be read more often than once a second, because it is unknown after a second without a reading. */
+const STEPS_PER_LOAD = 5;
 
 export class SendingGate {
   #inside = 0;
@@ -60,7 +62,7 @@ export class SendingGate {
 
   #step(): void {
     this.#steps += 1;
-    if (this.#steps % STEPS_PER_SECOND === 0) this.#isBusy = this.#load.isBusy();
+    if (this.#steps % STEPS_PER_LOAD === 0) this.#isBusy = this.#load.isBusy();
     this.#left = BUSY_REQUESTS_PER_SECOND / STEPS_PER_SECOND;
     this.#admit();
   }

@@ -82,3 +82,15 @@ test('a dropped end user is in neither generation', () => {
   reads.read(ADA);
   assert.equal(reads.fromFile, before + 1);
 });
+
+test('end users that are read and dropped again and again do not displace the others', () => {
+  const reads = new Reads();
+  reads.read(BOB);
+  for (let times = 0; times < 2 * GENERATION_MAX; times++) {
+    reads.read(ADA);
+    reads.cache.drop(ADA);
+  }
+  const before = reads.fromFile;
+  reads.read(BOB);
+  assert.equal(reads.fromFile, before);
+});

@@ -32,18 +32,24 @@ export class RecentReads {
   drop(user: EndUserKey): void {
     if (this.#young.size + this.#old.size === 0) return;
     const name = endUserText(user);
+    const young = this.#young.get(name);
+    if (young !== undefined) this.#youngSize -= costOf(young);
     this.#young.delete(name);
     this.#old.delete(name);
   }
 
   #add(name: string, balances: Balances): void {
     this.#young.set(name, balances);
-    this.#youngSize += 1 + sizeOf(balances.state);
+    this.#youngSize += costOf(balances);
     if (this.#youngSize < GENERATION_MAX) return;
     this.#old = this.#young;
     this.#young = new Map();
     this.#youngSize = 0;
   }
+}
+
+function costOf({ state }: Balances): number {
+  return 1 + sizeOf(state);
 }
 
 function balancesAt(now: Instant, { state, latestPosting }: Balances): Balances {

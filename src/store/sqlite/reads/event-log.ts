@@ -65,10 +65,13 @@ export class SqliteEventLog implements EventLog {
       const passed = await this.#ledger.passedInstant();
       step = readTogether(this.#ledger.db, () => {
         const next = this.#steps.next();
-        if (!next.isMore) this.#steps.addDue(next, passed);
+        // Set `until` even if there is no room for all due end users: those in the step must not stay due.
+        if (!next.isMore) {
+          until = passed;
+          this.#steps.addDue(next, passed);
+        }
         return next;
       });
-      if (!step.isMore) until = passed;
     }
     if (step.isEmpty) return false;
     const isSaved = await this.#ledger.writer.call('saveEvents', step.derive(derive, until));

@@ -169,3 +169,18 @@ test('if the outcome of a write becomes unknown, a read of past balances fails, 
   batch.fail(new StoreFault('OutcomeUnknown', 'COMMIT failed'));
   for (const each of waiting) await assert.rejects(each, /the outcome of a write/);
 });
+
+test('if the journal cannot be read after the writer has recovered, reads fail until it can, and new writes succeed', async () => {
+  const { store, batches } = storeWithSlowWriter();
+  const { db } = store;
+  store.onTrouble(new StoreFault('OutcomeUnknown', 'the COMMIT failed'));
+  db.prepare = () => {
+    throw Object.assign(new Error('disk I/O error'), { errcode: 10 });
+  };
+  const writing = store.write([subtract(1, BOB)], () => {});
+  batches.at(-1)?.resolve({ outcomes: [null], latestPostings: [0], rotations: 0 });
+  assert.deepEqual(await writing, [null]);
+  await assert.rejects(store.load(ADA), { code: 'StoreUnavailable', message: 'disk I/O error' });
+  Reflect.deleteProperty(db, 'prepare');
+  assert.deepEqual((await store.load(ADA)).state, stateOf());
+});

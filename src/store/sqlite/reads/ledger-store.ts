@@ -77,6 +77,8 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   #endUsers: EndUserReader;
   #pending: PendingPostings;
   #recent = new RecentReads();
+  /** Whether `#pending` can lack postings of a batch with an unknown outcome. */
+  #isPendingUnknown = false;
   /** At most two group-commit batches and one import batch, plus batches with an unknown outcome. */
   readonly #inFlight = new Set<BatchInFlight>();
   readonly #queue: QueuedRead[] = [];
@@ -232,16 +234,17 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
 
   /**
    * Called with a fault when the writer fails, and with null when the writer works again. After a failure, the journal
-   * can contain postings that the writer never reported. This method therefore reads the pending postings from the
-   * journal again.
+   * can contain postings that the writer never reported, so the pending postings are read from the journal again.
    */
   onTrouble(trouble: StoreFault | null): void {
     this.#trouble = trouble;
     if (trouble !== null) return;
-    this.#pending = pendingPostingsOf(this.db);
-    this.#endUsers = new EndUserReader(this.db);
-    this.#recent = new RecentReads();
-    for (const batch of this.#inFlight) if (batch.isOutcomeUnknown) this.#end(batch);
+    this.#isPendingUnknown = true;
+    try {
+      this.#readPending();
+    } catch {
+      // The next read tries again, and reports the error if it fails too.
+    }
   }
 
   onRotations(count: number): void {
@@ -304,6 +307,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   /** Runs a read. If the read finds an invariant violation, `write` fails from then on. */
   attempt<Result>(read: () => Result): Result {
     try {
+      if (this.#isPendingUnknown) this.#readPending();
       return read();
     } catch (error) {
       if (error instanceof InvalidCursor) throw error;
@@ -311,6 +315,14 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
       if (fault.code === 'Internal') this.#broken = fault;
       throw fault;
     }
+  }
+
+  #readPending(): void {
+    this.#pending = pendingPostingsOf(this.db);
+    this.#endUsers = new EndUserReader(this.db);
+    this.#recent = new RecentReads();
+    this.#isPendingUnknown = false;
+    for (const batch of this.#inFlight) if (batch.isOutcomeUnknown) this.#end(batch);
   }
 
   #noteWritten(commands: readonly Command[], { latestPostings, rotations }: Written): void {

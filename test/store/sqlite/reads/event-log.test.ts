@@ -109,3 +109,24 @@ test('if end users have many cycles, one call derives events for only some end u
   }
   assert.deepEqual(calls, [3, 3]);
 });
+
+test('if not all due end users fit into one call, the events of those that do are derived, and later calls derive the rest', async (t) => {
+  const ledger = await openInPlace(t, temporaryFile());
+  const people = Array.from({ length: 4 }, (_, index) => new EndUser(1, index));
+  for (let cycles = 0; cycles < 1_100; cycles += 100)
+    await ledger.write(people.flatMap((user) => Array.from({ length: 100 }, () => user.add(1, 90))));
+  await ledger.write(people.map((user) => user.add(1, 1)));
+  await ledger.deriveEvents();
+  ledger.wall += 2 * DAY_MS;
+  const calls: number[] = [];
+  for (let isMore = true; isMore && calls.length < 10; ) {
+    let expired = 0;
+    isMore = await ledger.events.deriveNext((input) => {
+      const derivation = deriveEvents(input);
+      expired += derivation.events.filter(({ type }) => type === 'credits.expired').length;
+      return derivation;
+    });
+    calls.push(expired);
+  }
+  assert.deepEqual(calls, [2, 2]);
+});
