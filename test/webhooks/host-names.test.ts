@@ -13,7 +13,7 @@ const TYPE_A = 1;
 function answerTo(query: Buffer): Buffer | null {
   const end = query.indexOf(0, 12);
   const name = query.toString('latin1', 12, end);
-  if (name.includes('slow')) return null;
+  if (name.includes('slow') || (name.includes('ipv4') && query.readUInt16BE(end + 1) !== TYPE_A)) return null;
   const isFound = name.includes('fast') && query.readUInt16BE(end + 1) === TYPE_A;
   const header = Buffer.from(query.subarray(0, 12));
   header.writeUInt16BE(isFound ? 0x8180 : 0x8183, 2);
@@ -24,7 +24,10 @@ function answerTo(query: Buffer): Buffer | null {
   return Buffer.concat([header, query.subarray(12, end + 5), ...(isFound ? [record] : [])]);
 }
 
-/** Starts a DNS server that knows `fast.example`, and never answers queries for names that contain `slow`. */
+/**
+ * Starts a DNS server that knows the names with `fast`. It never answers queries for names with `slow`, and queries for
+ * the IPv6 addresses of names with `ipv4`.
+ */
 async function nameServer(t: TestContext): Promise<string> {
   const socket = createSocket('udp4', (query, { port, address }) => {
     const answer = answerTo(query);
@@ -52,4 +55,12 @@ test('host names whose DNS servers do not answer do not delay other host names',
 test('a host name without an address is not resolved', async (t) => {
   const names = new HostNames({ allowPrivate: false }, [await nameServer(t)]);
   await assert.rejects(names.addressesOf('missing.example'), { code: 'ENOTFOUND' });
+});
+
+test('a DNS server that answers only queries for IPv4 addresses does not delay a webhook for long', async (t) => {
+  const names = new HostNames({ allowPrivate: false }, [await nameServer(t)]);
+  const late = new AbortController();
+  const addresses = await Promise.race([names.addressesOf('ipv4.fast.example'), setTimeout(4_000, 'late', late)]);
+  late.abort();
+  assert.deepEqual(addresses, ['1.2.3.4']);
 });

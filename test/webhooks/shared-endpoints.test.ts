@@ -50,6 +50,20 @@ test('processes that start together share the webhook endpoints, and each event 
   assert.deepEqual(await holders(setting), [], 'the leases are released');
 });
 
+test('a process that cannot open an endpoint leaves it to other processes', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  await addEndpoint(setting, receiver.url());
+  setting.events.add('u1');
+  const open = () => {
+    throw new Error('the key cannot be read');
+  };
+  const unable = setting.job({ leases: LEASES, secrets: { open } });
+  await ticks(3, unable);
+  assert.match(setting.log.join(), /webhooks could not be processed/);
+  await until(() => receiver.received.length === 1, sharingJob(setting), unable);
+});
+
 test('after a process disappears, another process takes over its endpoints when their leases expire', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);

@@ -112,13 +112,23 @@ export class DeliveryQueue {
    * Same as `next`, but considers only events with a failed attempt, and takes the one with the earliest
    * `nextAttemptAt`.
    */
-  nextProbe(now: Instant): QueuedEvent | null {
-    let probe: QueuedEvent | null = null;
+  nextRetry(now: Instant): QueuedEvent | null {
+    let retry: QueuedEvent | null = null;
     for (const [head] of this.#users.values()) {
       if (head === undefined || head.attempts === 0 || head.isSending || head.nextAttemptAt > now) continue;
-      if (probe === null || head.nextAttemptAt < probe.nextAttemptAt) probe = head;
+      if (retry === null || head.nextAttemptAt < retry.nextAttemptAt) retry = head;
     }
-    return probe && this.#send(probe);
+    return retry && this.#send(retry);
+  }
+
+  /** Same as `next`, but considers only events without a failed attempt. */
+  nextNew(): QueuedEvent | null {
+    const event = this.#newEvent();
+    return event && this.#send(event);
+  }
+
+  hasNew(): boolean {
+    return this.#newEvent() !== null;
   }
 
   /** Whether any end user's first event has had a failed attempt. */
@@ -208,6 +218,11 @@ export class DeliveryQueue {
     }
     this.#users.set(ownerOf(event), [event]);
     this.#ready.add(ownerOf(event));
+  }
+
+  #newEvent(): QueuedEvent | null {
+    for (const user of this.#ready) if (this.#headOf(user).attempts === 0) return this.#headOf(user);
+    return null;
   }
 
   #headOf(user: string): QueuedEvent {

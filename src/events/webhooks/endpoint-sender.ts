@@ -1,7 +1,7 @@
 // Delivers the events of one endpoint while this process has the endpoint's lease. Each second, webhook-job.ts stores
 // the changes of all senders.
 //
-//   sending ⇄ down (5 failures in a row: reads no more events and tries one event at a time)
+//   sending ⇄ down (5 failures in a row: tries one event at a time, and a new event only every 5 minutes)
 //      ↓ drain(): the endpoint is changed or paused, or the process stops
 //      ↓ abandon(): the lease is lost, the endpoint is removed, or the changes cannot be stored
 //   draining → idle, when no request is in flight; then the sender is discarded
@@ -50,6 +50,16 @@ export const PENDING_MAX = 10_000;
 const READ_MAX = 200;
 export const CONCURRENT_MAX = 10;
 const DOWN_FAILURES = 5;
+/**
+ * While the endpoint is down, Scrip tries a new event this often. Otherwise, five events that the receiver cannot
+ * process would stop all others.
+ */
+const NEW_EVENT_MS = 5 * 60_000;
+/**
+ * After a recovery, all retries become due, but for this long not again. Otherwise, a receiver that cannot process some
+ * events would get them again and again without delay.
+ */
+const RELEASE_MS = 30 * 60_000;
 /** Maximum number of attempts that are not stored yet, including attempts in flight. */
 const UNSTORED_MAX = 2_000;
 /** How long requests in flight can continue after `drain`. */
@@ -71,6 +81,9 @@ export class EndpointSender {
   #inFlight = 0;
   #onIdle: (() => void) | null = null;
   #failuresInARow = 0;
+  /** While the endpoint is down: when a new event can be tried. */
+  #newEventAt = 0;
+  #releasedAt = Number.NEGATIVE_INFINITY;
   /** A new sender does not know whether the endpoint was down before: only that events have failed. */
   #mayHaveBeenDown: boolean;
   #lastDeliveredAt: Instant | null;
@@ -198,11 +211,15 @@ export class EndpointSender {
     return Math.min(BUFFERED_MAX - this.#queue.loggedSize, READ_MAX);
   }
 
+  get #needsEvents(): boolean {
+    return !this.#isDown || (this.#options.now() >= this.#newEventAt && !this.#queue.hasNew());
+  }
+
   async #read(): Promise<void> {
     if (this.#isReading) return;
     this.#isReading = true;
     try {
-      while (this.#mayHaveMore && this.#isRunning && this.#mayUse() && this.#room > 0 && !this.#isDown) {
+      while (this.#mayHaveMore && this.#isRunning && this.#mayUse() && this.#room > 0 && this.#needsEvents) {
         this.#mayHaveMore = false;
         await this.#readPage();
         this.#pump();
@@ -238,11 +255,19 @@ export class EndpointSender {
       const isDown = this.#isDown;
       if (this.#inFlight >= (isDown ? 1 : CONCURRENT_MAX)) return;
       const now = this.#options.now();
-      const event = isDown ? this.#queue.nextProbe(now) : this.#queue.next(now);
+      const event = isDown ? this.#nextWhileDown(now) : this.#queue.next(now);
       if (event === null) return;
       this.#inFlight += 1;
       void this.#deliver(event);
     }
+  }
+
+  #nextWhileDown(now: Instant): QueuedEvent | null {
+    const retry = this.#queue.nextRetry(now);
+    if (retry !== null || now < this.#newEventAt) return retry;
+    const event = this.#queue.nextNew();
+    if (event !== null) this.#newEventAt = now + NEW_EVENT_MS;
+    return event;
   }
 
   async #deliver(event: QueuedEvent): Promise<void> {
@@ -288,7 +313,9 @@ export class EndpointSender {
   #delivered(event: QueuedEvent): void {
     const now = this.#options.now();
     this.#lastDeliveredAt = now;
-    if (this.#failuresInARow >= DOWN_FAILURES || this.#mayHaveBeenDown) {
+    const wasDown = this.#failuresInARow >= DOWN_FAILURES || this.#mayHaveBeenDown;
+    if (wasDown && now >= this.#releasedAt + RELEASE_MS) {
+      this.#releasedAt = now;
       this.#isDue = true;
       this.#queue.makeDue(now);
       this.#queue.promote(now);
@@ -303,6 +330,7 @@ export class EndpointSender {
     event.attempts += 1;
     event.firstAttemptAt ??= at;
     const now = this.#options.now();
+    if (this.#failuresInARow === DOWN_FAILURES) this.#newEventAt = now + NEW_EVENT_MS;
     const delay = this.#options.retryDelay(event.attempts, now - event.firstAttemptAt);
     event.nextAttemptAt = now + (delay ?? 0);
     const isLast = delay === null;

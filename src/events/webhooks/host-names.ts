@@ -1,10 +1,13 @@
 // Resolves the host names of endpoints.
 
 import { lookup, Resolver } from 'node:dns/promises';
+import { setTimeout } from 'node:timers/promises';
 import { type AddressRules, isLoopbackName } from './addresses.ts';
 
 const TIMEOUT_MS = 5_000;
 const TRIES = 2;
+/** How long to wait for the IPv6 addresses after the IPv4 addresses have arrived, or the other way round. */
+const OTHER_ADDRESSES_MS = 500;
 
 /**
  * Asks the DNS servers directly. `lookup` would occupy a thread of Node's small thread pool until the DNS servers of a
@@ -32,11 +35,21 @@ export class HostNames {
     const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES });
     if (this.#servers !== null) resolver.setServers(this.#servers);
     this.#active.add(resolver);
-    const results = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
-    this.#active.delete(resolver);
-    const addresses = results.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
-    const [first] = results;
-    if (addresses.length === 0 && first.status === 'rejected') throw first.reason;
+    const addresses: string[] = [];
+    const queries = [resolver.resolve4(hostname), resolver.resolve6(hostname)].map(async (found) => {
+      addresses.push(...(await found));
+    });
+    const all = Promise.allSettled(queries);
+    try {
+      await Promise.any(queries);
+      // Some DNS servers never answer queries for IPv6 addresses.
+      await Promise.race([all, setTimeout(OTHER_ADDRESSES_MS, undefined, { ref: false })]);
+    } catch (error) {
+      throw (error as AggregateError).errors[0];
+    } finally {
+      resolver.cancel();
+      this.#active.delete(resolver);
+    }
     return addresses;
   }
 

@@ -98,6 +98,15 @@ export class Leases {
     return rows.map((row) => row.endpoint_id);
   }
 
+  async release(id: number): Promise<void> {
+    await this.#database.queries
+      .updateTable('webhook_endpoints')
+      .set({ leased_by: null })
+      .where('endpoint_id', '=', id)
+      .where('leased_by', '=', this.#process)
+      .execute();
+  }
+
   /** @returns null if the endpoint is no longer leased to this process */
   async read(id: number): Promise<Selectable<AccountTables['webhook_endpoints']> | null> {
     const row = await this.#database.queries

@@ -132,8 +132,8 @@ export class WebhookJob {
     this.#endChanged(seen);
     await this.#flush(false);
     await this.#renew();
-    await this.#begin(seen, stopping);
     await this.#eachSender((sender) => sender.tick());
+    await this.#begin(seen, stopping);
     await this.#clean(seen);
   }
 
@@ -199,13 +199,20 @@ export class WebhookJob {
     const wanted = seen.filter(({ id, isPaused }) => !isPaused && !this.#senders.has(id));
     const ours = wanted.filter(({ isOurs }) => isOurs);
     const free = wanted.filter(({ isOurs, isFree }) => isFree && !isOurs);
+    const { leases } = this.#options;
     const at = performance.now();
     const leased = await this.#leases.claim(idsOf(ours), idsOf(free));
     for (const id of leased) {
       if (stopping.aborted) return;
       this.#leasedAt.set(id, at);
-      await this.#open(id);
+      // If the endpoint cannot be opened, another process may be able to open it.
+      await this.#open(id).catch(async (error) => {
+        this.#onTrouble(error);
+        await this.#leases.release(id);
+      });
       await setImmediate();
+      // The next run renews the leases, which could expire meanwhile, and opens the other endpoints.
+      if (leases !== null && performance.now() - at > leases.renewMs) return;
     }
   }
 
@@ -234,6 +241,7 @@ export class WebhookJob {
       onTrouble: this.#onTrouble,
     });
     this.#senders.set(id, sender);
+    sender.tick();
   }
 
   /** @returns null if the current secret cannot be decrypted */
