@@ -190,6 +190,7 @@ function writeFactsOf({ idempotencyKey, body }: Call): Pick<ErrorFacts, 'idempot
 
 function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
     const stop = () => {
       clearTimeout(timer);
       reject(signal?.reason);

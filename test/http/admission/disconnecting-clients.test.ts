@@ -68,6 +68,27 @@ for (const [how, leave] of [
   });
 }
 
+test('if a client disconnects while its API key is looked up, its request does not stay in flight', async (t) => {
+  const key = await scrip.createKey('Departed', 'write');
+  const { keys } = scrip.service.stores;
+  const find = keys.find.bind(keys);
+  const lookUps: (() => void)[] = [];
+  t.mock.method(keys, 'find', async (hash: string) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    lookUps.push(resolve);
+    await promise;
+    return find(hash);
+  });
+  const leaving = await RawConnection.open(scrip);
+  leaving.send(addition(someone()).replace(scrip.writeKey, key));
+  await eventually(async () => lookUps.length > 0, 'the key is looked up');
+  leaving.socket.destroy();
+  await sleep(200);
+  for (const resolve of lookUps) resolve();
+  await sleep(100);
+  assert.equal(await inFlight(), 0);
+});
+
 async function inFlight(): Promise<number> {
   const { text } = await scrip.call('GET', '/metrics');
   return Number(/^scrip_requests_in_flight (\d+)$/m.exec(text)?.[1]);
