@@ -52,6 +52,17 @@ test('a paced job measures the time since it last had nothing to do', async () =
   assert(job.lateMs() < 5 * STEP_MS, 'the last step found nothing more to do');
 });
 
+test('while another process does the work, a paced job counts as late', async () => {
+  let isElsewhere = true;
+  const job = new PacedJob(async () => (isElsewhere ? null : false), unexpected, IDLE);
+  await sleep(5 * STEP_MS);
+  await job.tick();
+  assert(job.lateMs() >= 4 * STEP_MS, 'it is unknown whether work is left');
+  isElsewhere = false;
+  await job.tick();
+  assert(job.lateMs() < 4 * STEP_MS);
+});
+
 test('a paced job takes its next step soon after the process is no longer busy', async () => {
   const work = workOf(2);
   let isBusy = true;

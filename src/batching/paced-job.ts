@@ -42,23 +42,24 @@ export class PacedJob extends IntervalJob {
   #caughtUpAtMs = performance.now();
 
   /**
-   * @param step does some of the work, and returns whether there might be more work
+   * @param step does some of the work, and returns whether there might be more work; null if another process is doing
+   * the work
    * @param onTrouble called when a run fails, unless the previous run failed too
    * @param load replaced in tests
    */
   constructor(
-    step: () => Promise<boolean>,
+    step: () => Promise<boolean | null>,
     onTrouble: (error: unknown) => void,
     load: Pick<typeof LOAD, 'isBusy'> = LOAD,
   ) {
     super(
       async (stopping) => {
-        let began = performance.now();
-        while (!stopping.aborted && (await step())) {
-          await this.#pauseAfter(began, stopping);
-          began = performance.now();
+        for (let isMore: boolean | null = true; isMore && !stopping.aborted; ) {
+          const began = performance.now();
+          isMore = await step();
+          if (isMore) await this.#pauseAfter(began, stopping);
+          else if (isMore === false) this.#caughtUpAtMs = began;
         }
-        if (!stopping.aborted) this.#caughtUpAtMs = began;
       },
       onTrouble,
       LOOK_EVERY_MS,

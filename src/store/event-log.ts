@@ -149,10 +149,10 @@ export interface EventLog {
   /**
    * Derives and stores the events of the next postings in the feed, and some of the time-driven events that are due.
    *
-   * @returns whether there might be more events to derive
+   * @returns whether there might be more events to derive; null if another process is deriving them
    * @throws StoreFault; a later call derives the events that were not stored
    */
-  deriveNext(derive: DeriveEvents): Promise<boolean>;
+  deriveNext(derive: DeriveEvents): Promise<boolean | null>;
   /** @throws InvalidCursor (rejects) if `after` is not a position of this ledger; StoreFault if the read fails */
   page(account: number, request: EventPageRequest): Promise<EventPage>;
   /**

@@ -101,9 +101,9 @@ export interface LedgerStore {
   /**
    * Adds the next postings of the feed to the totals.
    *
-   * @returns whether the feed might contain more postings
+   * @returns whether the feed might contain more postings; null if another process is adding them
    */
-  updateTotals(): Promise<boolean>;
+  updateTotals(): Promise<boolean | null>;
   /**
    * Deletes a limited number of expired idempotency records.
    *

@@ -183,6 +183,6 @@ export class TestLedger {
   }
 }
 
-async function repeat(step: () => Promise<boolean>): Promise<void> {
+async function repeat(step: () => Promise<boolean | null>): Promise<void> {
   for (let steps = 0; await step(); steps++) if (steps === STEPS_MAX) throw new Error('the steps do not end');
 }

@@ -274,7 +274,7 @@ function time({ itInTime }: Contract): void {
       await ledger.write([ada.settle()]);
       await ledger.reopen();
       const balances: number[] = [];
-      for (let isMore = true; isMore; ) {
+      for (let isMore: boolean | null = true; isMore; ) {
         isMore = await ledger.events.deriveNext(deriveEvents);
         assert.deepEqual(problemsOf(await ledger.audit()), []);
         balances.push(...(await listed(ledger, { by: 'activity' })).map(({ balance }) => balance));

@@ -75,24 +75,23 @@ export function dueBuckets(now: Instant, reachable: Reachable): Query {
 }
 
 /**
- * Runs one step of event derivation for a part: derives and stores a limited number of events. Does nothing if another
- * process is deriving events of this part.
+ * Runs one step of event derivation for a part: derives and stores a limited number of events.
  *
  * @param now a past instant; the step includes the end users whose time-driven events are due by then
- * @returns whether there might be more events to derive
+ * @returns whether there might be more events to derive; null if another process is deriving events of this part
  */
 export async function deriveSome(
   connection: Connection,
   part: Part,
   now: Instant,
   { derive, clock, begin }: EventStep,
-): Promise<boolean> {
+): Promise<boolean | null> {
   const passed = await passTime(connection, part, now, { clock, begin });
   const locked = await connection.send([...passed.ending, ...begin, lockConsumer('events', part, 'SKIP LOCKED')]);
   const consumer = locked.at(-1)?.rows[0];
   if (consumer === undefined) {
     await connection.send([ROLLBACK]);
-    return false;
+    return null;
   }
   const taken = await connection.rows(take('events', part, LIMITS));
   const isMore = isFull(taken, LIMITS);

@@ -34,27 +34,43 @@ interface FeedDatabase {
   readonly reach: Reach;
 }
 
-/** Adds the next batches of each part to the totals. @returns whether there might be more batches */
-export async function countSome({ pool, placement, reach }: FeedDatabase): Promise<boolean> {
+/**
+ * Adds the next batches of each part to the totals.
+ *
+ * @returns the result of `ofParts`
+ */
+export async function countSome({ pool, placement, reach }: FeedDatabase): Promise<boolean | null> {
   const rows = await reach.lookUp((reachable) => pool.rows(partsInFeed('totals', reachable)));
-  let isMore = false;
-  for (const part of partsIn(rows, placement))
-    if (await pool.use((connection) => countPart(connection, part, placement))) isMore = true;
-  return isMore;
+  return ofParts(partsIn(rows, placement), (part) => pool.use((connection) => countPart(connection, part, placement)));
 }
 
 /**
- * Adds the next batches of one part of the ledger to the totals. Does nothing if another process is updating the totals
- * of this part.
+ * Runs a step for each part, one after the other.
  *
- * @returns whether there might be more batches
+ * @param step returns whether there might be more work; null if another process is doing the work
+ * @returns true if a step returned true; otherwise null if a step returned null; otherwise false
  */
-async function countPart(connection: Connection, part: Part, { byKey }: Placement): Promise<boolean> {
+export async function ofParts(
+  parts: Iterable<Part>,
+  step: (part: Part) => Promise<boolean | null>,
+): Promise<boolean | null> {
+  const results: (boolean | null)[] = [];
+  for (const part of parts) results.push(await step(part));
+  if (results.includes(true)) return true;
+  return results.includes(null) ? null : false;
+}
+
+/**
+ * Adds the next batches of one part of the ledger to the totals.
+ *
+ * @returns whether there might be more batches; null if another process is updating the totals of this part
+ */
+async function countPart(connection: Connection, part: Part, { byKey }: Placement): Promise<boolean | null> {
   const lock = lockConsumer('totals', part, 'SKIP LOCKED');
   const locked = await connection.send([...BEGIN_UNPROMISED, ...setLocal(IDLE_TIMEOUT), ...byKey, lock]);
   if (locked.at(-1)?.rows.length === 0) {
     await connection.send([ROLLBACK]);
-    return false;
+    return null;
   }
   const taken = await connection.rows(take('totals', part, TOTALS_LIMITS));
   const postings = await postingsNamed(connection, taken, part);
@@ -62,9 +78,13 @@ async function countPart(connection: Connection, part: Part, { byKey }: Placemen
   return isFull(taken, TOTALS_LIMITS);
 }
 
-/** The buckets of the parts that have batches for a consumer. */
+/** The buckets of the parts that have batches for a consumer. Takes no longer if there are many batches. */
 export function partsInFeed(consumer: Consumer, reachable: Reachable): Query {
-  return sql(`SELECT DISTINCT bucket FROM scrip.feed WHERE consumer = $1${reachable('feed')}`, [consumer]);
+  return sql(
+    `SELECT c.bucket FROM scrip.feed_consumers c WHERE c.consumer = $1${reachable('c')}
+       AND EXISTS (SELECT 1 FROM scrip.feed f WHERE f.bucket = c.bucket AND f.consumer = c.consumer)`,
+    [consumer],
+  );
 }
 
 /** Locks the row of a consumer, and returns its `latest_event`. @param option an option of `FOR UPDATE` */

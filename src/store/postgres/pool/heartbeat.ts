@@ -81,8 +81,13 @@ export class Heartbeat {
   /** Reports errors to `onLook` instead of throwing them. */
   #beat(): Promise<void> {
     this.#beating ??= this.#pool
-      .use((connection) => this.#look(connection))
-      .catch(faultOf)
+      .use((connection) =>
+        this.#look(connection).catch((error) => {
+          throw faultOf(error);
+        }),
+      )
+      // Anything that prevents a connection, such as an expired certificate, is outside of Scrip.
+      .catch((error) => (error instanceof StoreFault ? error : new StoreFault('StoreUnavailable', error.message)))
       .then((fault) => {
         this.#onLook(fault);
         this.#beating = null;

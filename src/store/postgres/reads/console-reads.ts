@@ -25,7 +25,11 @@ import type { PostgresLedgerStore } from './ledger-store.ts';
  * or summaries. They then include every posting with an earlier instant, and possibly some later postings.
  */
 function earliestWaiting(consumer: Consumer): Query {
-  return sql('SELECT min(at) FROM scrip.feed WHERE consumer = $1', [consumer]);
+  return sql(
+    `SELECT min((SELECT min(f.at) FROM scrip.feed f WHERE f.bucket = c.bucket AND f.consumer = c.consumer))
+     FROM scrip.feed_consumers c WHERE c.consumer = $1`,
+    [consumer],
+  );
 }
 
 export class PostgresConsoleStore implements ConsoleStore {

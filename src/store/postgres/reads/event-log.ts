@@ -17,7 +17,7 @@ import {
   positionText,
 } from '../journal/event-page.ts';
 import { deriveSome, dueBuckets } from '../journal/events.ts';
-import { partsInFeed } from '../journal/feed.ts';
+import { ofParts, partsInFeed } from '../journal/feed.ts';
 import { sql } from '../pool/connection.ts';
 import { attempt } from '../pool/postgres-error.ts';
 import { BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
@@ -41,7 +41,7 @@ export class PostgresEventLog implements EventLog {
     return new PostgresEventLog(database, row?.[0] as string);
   }
 
-  deriveNext(derive: DeriveEvents): Promise<boolean> {
+  deriveNext(derive: DeriveEvents): Promise<boolean | null> {
     const { pool, clock, placement, reach } = this.#database;
     return attempt(async () => {
       // Look for work first, so that an idle database gets no writes.
@@ -51,10 +51,9 @@ export class PostgresEventLog implements EventLog {
       );
       const found = results.flatMap(({ rows }) => rows);
       const step = { derive, clock, begin: placement.begin };
-      let isMore = false;
-      for (const part of partsIn(found, placement))
-        if (await pool.use((connection) => deriveSome(connection, part, now, step))) isMore = true;
-      return isMore;
+      return ofParts(partsIn(found, placement), (part) =>
+        pool.use((connection) => deriveSome(connection, part, now, step)),
+      );
     });
   }
 

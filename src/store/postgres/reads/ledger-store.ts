@@ -232,7 +232,7 @@ export class PostgresLedgerStore implements LedgerStore {
     return reach.lookUp((reachable) => pool.rows(sql(dueSql(buckets, reachable), values)));
   }
 
-  updateTotals(): Promise<boolean> {
+  updateTotals(): Promise<boolean | null> {
     return this.attempt(() => countSome(this.database));
   }
 

@@ -33,7 +33,7 @@ const POSTING_TYPES = [...PLAIN_TYPES, ...'text text bigint uuid bigint'.split('
  * null, and `INSERTED_VALUES` converts this null to 0.
  */
 export const INSERTED_COLUMNS = `${POSTING_COLUMNS}, line`;
-export const INSERTED_TYPES = [...POSTING_TYPES, 'smallint'];
+export const INSERTED_TYPES = [...POSTING_TYPES, 'integer'];
 /** SQL that computes the values of `INSERTED_COLUMNS` from the columns of a row `k`. */
 export const INSERTED_VALUES = `${columnsOf('k', POSTING_COLUMNS)}, coalesce(k.line, 0)`;
 

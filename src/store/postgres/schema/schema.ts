@@ -81,9 +81,8 @@ CREATE TABLE postings (
   transaction_id uuid NOT NULL,
   cycle_id uuid NOT NULL,
   period integer NOT NULL CHECK (period >= 0),
-  -- The position of the posting within its transaction, from 0. At this place in the row, the column uses bytes that
-  -- would otherwise be padding.
-  line smallint NOT NULL DEFAULT 0,
+  -- The position of the posting within its transaction, from 0.
+  line integer NOT NULL DEFAULT 0,
   kind text NOT NULL,
   amount bigint NOT NULL,
   created_at bigint NOT NULL,

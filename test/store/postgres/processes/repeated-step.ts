@@ -10,7 +10,7 @@ export class RepeatedStep {
   readonly #repeating: Promise<void>;
 
   /** @param step returns whether more work is left */
-  constructor(step: () => Promise<boolean>) {
+  constructor(step: () => Promise<boolean | null>) {
     this.#repeating = this.#repeat(step);
   }
 
@@ -23,7 +23,7 @@ export class RepeatedStep {
     await this.#repeating;
   }
 
-  async #repeat(step: () => Promise<boolean>): Promise<void> {
+  async #repeat(step: () => Promise<boolean | null>): Promise<void> {
     while (!this.#isStopped) {
       const isMore = await step().catch((error) => {
         assert(error instanceof StoreFault && error.code === 'StoreUnavailable', String(error));

@@ -99,7 +99,7 @@ test('if end users have many cycles, one call derives events for only some end u
   await ledger.deriveEvents();
   await ledger.write(people.map((user) => user.subtract(1)));
   const calls: number[] = [];
-  for (let isMore = true; isMore; ) {
+  for (let isMore: boolean | null = true; isMore; ) {
     let users = 0;
     isMore = await ledger.events.deriveNext((input) => {
       users++;
@@ -119,7 +119,7 @@ test('if not all due end users fit into one call, the events of those that do ar
   await ledger.deriveEvents();
   ledger.wall += 2 * DAY_MS;
   const calls: number[] = [];
-  for (let isMore = true; isMore && calls.length < 10; ) {
+  for (let isMore: boolean | null = true; isMore && calls.length < 10; ) {
     let expired = 0;
     isMore = await ledger.events.deriveNext((input) => {
       const derivation = deriveEvents(input);
