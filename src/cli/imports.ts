@@ -54,6 +54,7 @@ async function importFile(path: string, options: { account: string; another?: tr
     process.stdout.write(
       `${path} was already imported into ${options.account} at ${instantText(known)}; nothing to do.\n`,
     );
+    reportMissing(known);
     return;
   }
   if (!known && !options.another)
@@ -113,6 +114,10 @@ function printResult({ id, rows, granted }: LedgerImport, { hasInstants }: Check
     process.stdout.write(
       'Credits with an expires_at can stay valid for up to 24 hours after that instant, because the ledger counts validity in whole days.\n',
     );
+  reportMissing({ rows, granted });
+}
+
+function reportMissing({ rows, granted }: Pick<LedgerImport, 'rows' | 'granted'>): void {
   if (granted === rows) return;
   process.stderr.write(
     `${counted(rows - granted, 'row')} not imported. Each run lists at most ${LISTED_MAX} of the rows that it did not import.\n`,

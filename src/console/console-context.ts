@@ -172,7 +172,7 @@ export class ConsoleContext {
     const { openIdentity } = await import('./identity/identity.ts');
     const publicUrl = () => settings.publicUrl ?? listeningUrl();
     const mailer = settings.mail && (await import('./identity/mailer.ts')).createMailer(settings.mail, publicUrl);
-    const onMailError = (error: unknown) => logger.error({ err: error }, 'the console could not send an email');
+    const onMailError = (error: unknown) => logger.error(loggedMailError(error), 'the console could not send an email');
     return openIdentity({ database: await openDatabase(), signUp: settings.signUp, mailer, now, onMailError });
   }
 
@@ -186,4 +186,10 @@ export class ConsoleContext {
     const endpoints = new Endpoints({ database, secrets: webhooks.openSecrets(), now, rules: webhooks.rules });
     return { endpoints, thresholds: new Thresholds(database, now) };
   }
+}
+
+/** Leaves out the message of a mail server, which can contain an email address that a client has sent. */
+function loggedMailError(error: unknown): object {
+  const { code, responseCode, command } = error as { code?: string; responseCode?: number; command?: string };
+  return command === undefined ? { err: error } : { code, responseCode, command };
 }

@@ -169,7 +169,8 @@ class EndUserEvents {
 
   /**
    * If `expiringDays` was raised, the new instant of `credits.expiring` can have passed, although the event did not
-   * happen with the previous setting. Adds these events.
+   * happen with the previous setting. Adds these events. Their IDs depend on the previous setting, because the event
+   * can already have happened at the same instant, before the setting was lowered.
    */
   #addMissed(previousDays: number): void {
     if (previousDays === this.#settings.expiringDays) return;
@@ -182,7 +183,7 @@ class EndUserEvents {
       .toSorted((a, b) => a.at - b.at);
     for (const { cycle, at } of missed)
       for (const { type, cause, fields } of expiringOf(cycle, this.#state.holds, at))
-        this.#add(type, at, cause, fields);
+        this.#add(type, at, `${cause}/after ${previousDays} days`, fields);
   }
 
   /** @param opening the posting that opens the next period; null if no period begins at `at` */

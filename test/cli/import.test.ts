@@ -90,6 +90,20 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     assert.deepEqual([await balanceOf(url, secret, 0), await balanceOf(url, secret, 9)], [1 + 2, 19 + 20]);
   });
 
+  test('if a row was not imported, importing the same file again fails again', async () => {
+    const file = temporaryFile();
+    await createKeyHere(ledgerAt(file));
+    const path = join(temporaryFolder(), 'balances.csv');
+    const row = `${endUser(1)},${Number.MAX_SAFE_INTEGER},31\n`;
+    writeFileSync(path, `end_user_id,amount,validity_days\n${row}${row}`);
+    for (const said of ['Import 1 complete: 1 of 2 rows imported', 'was already imported']) {
+      const { code, stdout, stderr } = await scrip([...IMPORT, path], ledgerAt(file));
+      assert.equal(code, 1);
+      assert(stdout.includes(said), stdout);
+      assert.match(stderr, /\n1 row not imported\./);
+    }
+  });
+
   test("a running server shows the credits that an import adds to the server's ledger file", async (t) => {
     const file = temporaryFile();
     const secret = await createKeyHere(ledgerAt(file));

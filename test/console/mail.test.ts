@@ -33,6 +33,7 @@ const mails: Mail[] = [];
 const server = new SMTPServer({
   disabledCommands: ['STARTTLS'],
   authOptional: true,
+  onRcptTo: ({ address }, _session, done) => done(address.startsWith('unknown') ? new Error(`no ${address}`) : null),
   onData(stream, { envelope }, done) {
     text(stream).then((source) => {
       const to = envelope.rcptTo.map(({ address }) => address).join(' ');
@@ -288,6 +289,17 @@ onOneStore('the console with a mail server', (start) => {
     for (let index = 0; index < 11; index++) assert.equal(await ask(email), 429);
     assert.equal((await sql('SELECT * FROM console_attempts')).length, 101, 'refused attempts need no storage');
     assert.equal(await askFrom('192.0.2.7')(email), 303);
+  });
+});
+
+onOneStore('the console with a mail server that knows only some addresses', (start) => {
+  test('if the mail server refuses an address, the log does not contain the address', async () => {
+    const { scrip } = await withMail(start)();
+    assertGoesTo(await new Visitor(scrip).signUp({ email: 'unknown@example.org' }), CHECK_INBOX);
+    const failures = () => scrip.log.filter((line) => line.includes('could not send an email'));
+    await eventually(() => failures().length > 0, 'the failure is logged');
+    assert.match(failures().join(''), /"responseCode":550/);
+    assert(!scrip.log.join('').includes('unknown@'));
   });
 });
 

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { PasswordHasher } from '../../src/console/identity/password-hasher.ts';
 import {
   assertGoesTo,
   decode,
@@ -172,6 +173,29 @@ onBothStores('sessions', (start) => {
     assert(!(await new Visitor(scrip, { cookie: `scrip_session=${old}` }).isSignedIn()));
     assert.equal((await new Visitor(scrip).signIn(owner.email)).status, 200);
     assertGoesTo(await new Visitor(scrip).signIn(owner.email, OTHER_PASSWORD), '/console/overview');
+  });
+
+  test('a sign-in with the old password fails if the password changes while the old one is verified', async (t) => {
+    const { scrip } = await start();
+    const owner = await newOwner(scrip);
+    const attacker = new Visitor(scrip);
+    const { verify } = PasswordHasher.prototype;
+    const change = { current: PASSWORD, password: OTHER_PASSWORD };
+    const mocked = t.mock.method(
+      PasswordHasher.prototype,
+      'verify',
+      async function (this: PasswordHasher, password: string, stored: string | undefined) {
+        const isCorrect = await verify.call(this, password, stored);
+        mocked.mock.restore();
+        assertGoesTo(await owner.post('/console/account/password', change), '/console/account?notice=password');
+        return isCorrect;
+      },
+    );
+    const refused = await attacker.signIn(owner.email);
+    assert.match(refused.text, /Wrong email or password/);
+    assert(!attacker.cookies.has('scrip_session'));
+    assert(!(await attacker.isSignedIn()));
+    assert(await owner.isSignedIn());
   });
 });
 

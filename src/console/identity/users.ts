@@ -10,6 +10,8 @@ const RESET_MS = HOUR_MS;
 
 type User = AccountTables['console_users'];
 
+export type AuthenticatedUser = Pick<User, 'id' | 'password_hash'>;
+
 export interface Credentials {
   /** Normalized by `normalizedEmail`. */
   readonly email: string;
@@ -33,13 +35,21 @@ export class Users {
   /**
    * Takes the same time for a wrong password and for an unknown address.
    *
-   * @returns the ID of the user; null if the address or the password is wrong
+   * @returns null if the address or the password is wrong
    */
-  async authenticate({ email, password }: Credentials): Promise<string | null> {
+  async authenticate({ email, password }: Credentials): Promise<AuthenticatedUser | null> {
     const { database, passwords } = this.#options;
     const user = await userByEmail(database.queries, email);
     const isCorrect = await passwords.verify(password, user?.password_hash);
-    return user !== undefined && isCorrect ? user.id : null;
+    return user !== undefined && isCorrect ? user : null;
+  }
+
+  /** Whether the user's password is still the same as in `authenticate`. Waits until a change in progress ends. */
+  isUnchanged({ id, password_hash }: AuthenticatedUser): Promise<boolean> {
+    return this.#options.database.alone(async (queries) => {
+      const ofUser = queries.selectFrom('console_users').select('id').where('id', '=', id);
+      return (await ofUser.where('password_hash', '=', password_hash).executeTakeFirst()) !== undefined;
+    });
   }
 
   async hasPassword(userId: string, password: string): Promise<boolean> {

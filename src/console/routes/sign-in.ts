@@ -41,10 +41,16 @@ export function signInRoutes(on: On, context: ConsoleContext): void {
     const [email, password] = [formField(request, 'email').trim().toLowerCase(), formField(request, 'password')];
     if (email.length + password.length > CREDENTIALS_CHARACTERS_MAX)
       return sendRefusal(context, reply, email.slice(0, CREDENTIALS_CHARACTERS_MAX));
-    const { users } = await context.identity();
-    const userId = await attemptPassword(context, request, reply, email, () => users.authenticate({ email, password }));
-    if (userId === undefined) return reply;
-    return userId === null ? sendRefusal(context, reply, email) : signIn(context, request, reply, userId);
+    const { users, sessions } = await context.identity();
+    const user = await attemptPassword(context, request, reply, email, () => users.authenticate({ email, password }));
+    if (user === undefined) return reply;
+    if (user === null) return sendRefusal(context, reply, email);
+    const token = await beginSession(context, request, reply, user.id);
+    if (await users.isUnchanged(user)) return redirectTo(reply, '/console/overview');
+    // The password was changed while the old one was verified. The change did not end this session, which began later.
+    await sessions.end(token);
+    reply.removeHeader('set-cookie');
+    return sendRefusal(context, reply, email);
   });
 
   on('POST /console/sign-out', async (request, reply) => {
@@ -78,25 +84,37 @@ export async function attemptPassword<Result>(
   return result;
 }
 
-/** Ends the browser's previous session, because an attacker might have set the session cookie (session fixation). */
 export async function signIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply, userId: string) {
-  const { sessions } = await context.identity();
-  const before = context.sessionTokenOf(request);
-  if (before !== null) await sessions.end(before);
-  await startSession(context, request, reply, userId);
+  await beginSession(context, request, reply, userId);
   return redirectTo(reply, '/console/overview');
 }
 
+/** Ends the browser's previous session, because an attacker might have set the session cookie (session fixation). */
+async function beginSession(
+  context: ConsoleContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  userId: string,
+): Promise<string> {
+  const { sessions } = await context.identity();
+  const before = context.sessionTokenOf(request);
+  if (before !== null) await sessions.end(before);
+  return startSession(context, request, reply, userId);
+}
+
+/** @returns the token of the session */
 export async function startSession(
   context: ConsoleContext,
   request: FastifyRequest,
   reply: FastifyReply,
   userId: string,
-): Promise<void> {
+): Promise<string> {
   const cookie = context.cookieFor(request);
   if (cookie === null) throw new Error('session cookies are sent only over HTTPS or to loopback addresses');
   const { sessions } = await context.identity();
-  reply.header('set-cookie', setCookie(cookie, await sessions.begin(userId, browserOf(request.headers['user-agent']))));
+  const token = await sessions.begin(userId, browserOf(request.headers['user-agent']));
+  reply.header('set-cookie', setCookie(cookie, token));
+  return token;
 }
 
 function sendRefusal(context: ConsoleContext, reply: FastifyReply, email: string): Promise<FastifyReply> {

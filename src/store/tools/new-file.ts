@@ -2,6 +2,7 @@
 // final name. An existing file is never replaced, with one exception: on a file system without hard links, a file that
 // another program creates just before the rename is replaced.
 
+import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { CannotOpen } from '../store-fault.ts';
@@ -23,7 +24,7 @@ export class NewFile implements Disposable {
   /** @throws CannotOpen if the file exists or cannot be created */
   constructor(file: string) {
     this.file = file;
-    this.partial = `${file}.partial-${process.pid}`;
+    this.partial = `${file}.partial-${randomBytes(4).toString('hex')}`;
     if (existsSync(file)) throw alreadyThere(file);
     // If a signal ends the process, the temporary file must be removed first.
     process.once('SIGINT', this.#onSignal);

@@ -107,7 +107,7 @@ class SqliteCopying implements CopyDestination {
 
   async counts(): Promise<RowCounts> {
     const postings = numberOf(this.#db, 'SELECT count(*) FROM postings');
-    return { endUsers: [...endUsersOf(this.#db, null)].length, postings };
+    return { endUsers: endUsersOf(this.#db, null).reduce((count) => count + 1, 0), postings };
   }
 
   async *rows(after: EndUserKey | null): AsyncGenerator<readonly LedgerRow[]> {
@@ -140,13 +140,15 @@ class SqliteCopying implements CopyDestination {
     this.#db.exec(
       'DELETE FROM idempotency_records; DELETE FROM idempotency_index; UPDATE idempotency_indexed SET record = 0',
     );
-    const all: IdempotencyRecord[] = [];
-    for await (const batch of records) all.push(...batch);
-    // Sort, because `RecordTable.sweep` assumes that the numbers of the records ascend with `recordedAt`.
-    all.sort((a, b) => a.recordedAt - b.recordedAt);
+    // Sort the records, because `RecordTable.sweep` assumes that their numbers ascend with `recordedAt`. SQLite sorts
+    // them on disk if they do not fit into memory.
+    this.#db.exec('CREATE TEMP TABLE unsorted (recorded_at INTEGER, record TEXT)');
+    const add = prepare(this.#db, 'INSERT INTO unsorted VALUES (?, ?)');
+    for await (const batch of records) for (const record of batch) add.run(record.recordedAt, JSON.stringify(record));
+    const sorted = prepare(this.#db, 'SELECT record FROM unsorted ORDER BY recorded_at').iterate();
     const table = new RecordTable(this.#db);
-    for (const batch of inBatches(all)) table.insert(batch);
-    this.#db.exec('COMMIT');
+    for (const rows of inBatches(sorted)) table.insert(rows.map(([text]) => JSON.parse(text as string)));
+    this.#db.exec('DROP TABLE unsorted; COMMIT');
   }
 
   async tableRows(): Promise<readonly TableRow[]> {
