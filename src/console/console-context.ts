@@ -190,6 +190,6 @@ export class ConsoleContext {
 
 /** Leaves out the message of a mail server, which can contain an email address that a client has sent. */
 function loggedMailError(error: unknown): object {
-  const { code, responseCode, command } = error as { code?: string; responseCode?: number; command?: string };
-  return command === undefined ? { err: error } : { code, responseCode, command };
+  const { command, code, originalCode, responseCode } = error as Readonly<Record<string, unknown>>;
+  return command === undefined ? { err: error } : { command, code, originalCode, responseCode };
 }

@@ -170,7 +170,8 @@ class EndUserEvents {
   /**
    * If `expiringDays` was raised, the new instant of `credits.expiring` can have passed, although the event did not
    * happen with the previous setting. Adds these events. Their IDs depend on the previous setting, because the event
-   * can already have happened at the same instant, before the setting was lowered.
+   * can already have happened at the same instant, before the setting was lowered. If the setting is lowered and raised
+   * again and again, an event can nevertheless happen again with the same ID; receivers ignore it.
    */
   #addMissed(previousDays: number): void {
     if (previousDays === this.#settings.expiringDays) return;

@@ -22,7 +22,7 @@ test('if the expiry of a session cannot be extended, the session stays valid unt
   const member = { user_id: 'u1', account: 1, role: 'owner', created_at: now } as const;
   await queries.insertInto('console_members').values(member).execute();
   const sessions = new Sessions(database, () => now);
-  const token = await sessions.begin('u1', 'Firefox');
+  const token = (await sessions.begin('u1', 'Firefox', null)) as string;
   await sql`PRAGMA query_only = TRUE`.execute(queries);
   now = 12 * HOUR_MS - 1;
   assert.equal((await sessions.viewer(token))?.userId, 'u1');

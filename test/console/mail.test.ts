@@ -311,6 +311,7 @@ onOneStore('the console with an unreachable mail server', (start) => {
     });
     assertGoesTo(await new Visitor(scrip).signUp({ email: someEmail() }), CHECK_INBOX);
     await eventually(() => scrip.log.some((line) => line.includes('could not send an email')), 'the failure is logged');
+    assert.match(scrip.log.join(''), /"originalCode":"ECONNREFUSED"/);
     assert(!scrip.log.join('').includes('hunter2'));
   });
 });

@@ -25,7 +25,7 @@ function answerTo(query: Buffer): Buffer | null {
 }
 
 /**
- * Starts a DNS server that knows the names with `fast`. It never answers queries for names with `slow`, and queries for
+ * Starts a DNS server that knows the names with `fast`. It never answers queries for names with `slow`, or queries for
  * the IPv6 addresses of names with `ipv4`.
  */
 async function nameServer(t: TestContext): Promise<string> {

@@ -50,6 +50,21 @@ test('processes that start together share the webhook endpoints, and each event 
   assert.deepEqual(await holders(setting), [], 'the leases are released');
 });
 
+test('an endpoint that cannot be opened does not keep others from being opened', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  const { secret } = await addEndpoint(setting, receiver.url('/bad'));
+  for (const path of ['/good', '/also-good']) await addEndpoint(setting, receiver.url(path));
+  setting.events.add('u1');
+  const open = (sealed: string) => {
+    const opened = setting.secrets.open(sealed);
+    if (opened === secret) throw new Error('the key cannot be read');
+    return opened;
+  };
+  const job = setting.job({ leases: LEASES, secrets: { open } });
+  await until(() => receiver.received.length === 2, job);
+});
+
 test('a process that cannot open an endpoint leaves it to other processes', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);

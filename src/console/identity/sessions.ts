@@ -55,24 +55,26 @@ export class Sessions {
     this.#now = now;
   }
 
-  /** @param browser a description such as `Firefox on Linux` @returns the token for the cookie */
-  async begin(userId: string, browser: string): Promise<string> {
-    const token = newToken();
-    const now = this.#now();
-    const { queries } = this.#database;
-    await queries.deleteFrom('console_sessions').where('expires_at', '<=', now).execute();
-    await queries
-      .insertInto('console_sessions')
-      .values({
-        token_sha256: sha256Of(token),
-        user_id: userId,
-        created_at: now,
-        expires_at: now + IDLE_MS,
-        used_at: now,
-        browser,
-      })
-      .execute();
-    return token;
+  /**
+   * @param browser a description such as `Firefox on Linux`
+   * @param passwordHash the hash with which the user's password was verified; null if no password was verified
+   * @returns the token for the cookie; null if the password has changed since it was verified. The change ended all
+   * sessions of the user, so none may begin with the old password
+   */
+  begin(userId: string, browser: string, passwordHash: string | null): Promise<string | null> {
+    return this.#database.alone(async (queries) => {
+      const user = await queries.selectFrom('console_users').selectAll().where('id', '=', userId).executeTakeFirst();
+      if (passwordHash !== null && user?.password_hash !== passwordHash) return null;
+      const token = newToken();
+      const now = this.#now();
+      await queries.deleteFrom('console_sessions').where('expires_at', '<=', now).execute();
+      const times = { created_at: now, expires_at: now + IDLE_MS, used_at: now };
+      await queries
+        .insertInto('console_sessions')
+        .values({ token_sha256: sha256Of(token), user_id: userId, ...times, browser })
+        .execute();
+      return token;
+    });
   }
 
   /** Reads the membership on every call, so that a removal or a new role takes effect immediately. */

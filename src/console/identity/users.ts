@@ -10,8 +10,6 @@ const RESET_MS = HOUR_MS;
 
 type User = AccountTables['console_users'];
 
-export type AuthenticatedUser = Pick<User, 'id' | 'password_hash'>;
-
 export interface Credentials {
   /** Normalized by `normalizedEmail`. */
   readonly email: string;
@@ -37,19 +35,11 @@ export class Users {
    *
    * @returns null if the address or the password is wrong
    */
-  async authenticate({ email, password }: Credentials): Promise<AuthenticatedUser | null> {
+  async authenticate({ email, password }: Credentials): Promise<User | null> {
     const { database, passwords } = this.#options;
     const user = await userByEmail(database.queries, email);
     const isCorrect = await passwords.verify(password, user?.password_hash);
     return user !== undefined && isCorrect ? user : null;
-  }
-
-  /** Whether the user's password is still the same as in `authenticate`. Waits until a change in progress ends. */
-  isUnchanged({ id, password_hash }: AuthenticatedUser): Promise<boolean> {
-    return this.#options.database.alone(async (queries) => {
-      const ofUser = queries.selectFrom('console_users').select('id').where('id', '=', id);
-      return (await ofUser.where('password_hash', '=', password_hash).executeTakeFirst()) !== undefined;
-    });
   }
 
   async hasPassword(userId: string, password: string): Promise<boolean> {

@@ -41,16 +41,12 @@ export function signInRoutes(on: On, context: ConsoleContext): void {
     const [email, password] = [formField(request, 'email').trim().toLowerCase(), formField(request, 'password')];
     if (email.length + password.length > CREDENTIALS_CHARACTERS_MAX)
       return sendRefusal(context, reply, email.slice(0, CREDENTIALS_CHARACTERS_MAX));
-    const { users, sessions } = await context.identity();
+    const { users } = await context.identity();
     const user = await attemptPassword(context, request, reply, email, () => users.authenticate({ email, password }));
     if (user === undefined) return reply;
     if (user === null) return sendRefusal(context, reply, email);
-    const token = await beginSession(context, request, reply, user.id);
-    if (await users.isUnchanged(user)) return redirectTo(reply, '/console/overview');
-    // The password was changed while the old one was verified. The change did not end this session, which began later.
-    await sessions.end(token);
-    reply.removeHeader('set-cookie');
-    return sendRefusal(context, reply, email);
+    const isSignedIn = await signIn(context, request, reply, user.id, user.password_hash);
+    return isSignedIn ? redirectTo(reply, '/console/overview') : sendRefusal(context, reply, email);
   });
 
   on('POST /console/sign-out', async (request, reply) => {
@@ -84,37 +80,39 @@ export async function attemptPassword<Result>(
   return result;
 }
 
-export async function signIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply, userId: string) {
-  await beginSession(context, request, reply, userId);
-  return redirectTo(reply, '/console/overview');
-}
-
-/** Ends the browser's previous session, because an attacker might have set the session cookie (session fixation). */
-async function beginSession(
+/**
+ * Begins a session. Ends the browser's previous session, because an attacker might have set the session cookie (session
+ * fixation).
+ *
+ * @param passwordHash see `Sessions.begin`
+ * @returns false if the password has changed
+ */
+export async function signIn(
   context: ConsoleContext,
   request: FastifyRequest,
   reply: FastifyReply,
   userId: string,
-): Promise<string> {
+  passwordHash: string | null = null,
+): Promise<boolean> {
   const { sessions } = await context.identity();
   const before = context.sessionTokenOf(request);
   if (before !== null) await sessions.end(before);
-  return startSession(context, request, reply, userId);
+  return startSession(context, request, reply, userId, passwordHash);
 }
 
-/** @returns the token of the session */
 export async function startSession(
   context: ConsoleContext,
   request: FastifyRequest,
   reply: FastifyReply,
   userId: string,
-): Promise<string> {
+  passwordHash: string | null = null,
+): Promise<boolean> {
   const cookie = context.cookieFor(request);
   if (cookie === null) throw new Error('session cookies are sent only over HTTPS or to loopback addresses');
   const { sessions } = await context.identity();
-  const token = await sessions.begin(userId, browserOf(request.headers['user-agent']));
-  reply.header('set-cookie', setCookie(cookie, token));
-  return token;
+  const token = await sessions.begin(userId, browserOf(request.headers['user-agent']), passwordHash);
+  if (token !== null) reply.header('set-cookie', setCookie(cookie, token));
+  return token !== null;
 }
 
 function sendRefusal(context: ConsoleContext, reply: FastifyReply, email: string): Promise<FastifyReply> {

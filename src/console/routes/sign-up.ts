@@ -174,12 +174,13 @@ async function inConstantTime<Result>({ hasMail }: ConsoleContext, work: Promise
   return result;
 }
 
-function sendRegistered(
+async function sendRegistered(
   context: ConsoleContext,
   request: FastifyRequest,
   reply: FastifyReply,
   registration: Extract<Registration, { result: 'user' | 'mailed' }>,
-): FastifyReply | Promise<FastifyReply> {
+): Promise<FastifyReply> {
   if (registration.result === 'mailed') return redirectTo(reply, '/console/sign-in?notice=check-inbox');
-  return signIn(context, request, reply, registration.userId);
+  await signIn(context, request, reply, registration.userId);
+  return redirectTo(reply, '/console/overview');
 }

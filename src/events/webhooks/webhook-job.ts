@@ -65,6 +65,8 @@ export class WebhookJob {
   readonly #senders = new Map<number, EndpointSender>();
   /** Maps the ID of each leased endpoint to the time (`performance.now`) at which its lease was taken or renewed. */
   readonly #leasedAt = new Map<number, number>();
+  /** The endpoints that this process could not open. It leases them only after all others. */
+  readonly #unopened = new Set<number>();
   #renewedAt = 0;
   #troubleAt = Number.NEGATIVE_INFINITY;
   #cleanedId = 0;
@@ -198,16 +200,20 @@ export class WebhookJob {
   async #begin(seen: readonly SeenEndpoint[], stopping: AbortSignal): Promise<void> {
     const wanted = seen.filter(({ id, isPaused }) => !isPaused && !this.#senders.has(id));
     const ours = wanted.filter(({ isOurs }) => isOurs);
-    const free = wanted.filter(({ isOurs, isFree }) => isFree && !isOurs);
+    const free = wanted
+      .filter(({ isOurs, isFree }) => isFree && !isOurs)
+      .toSorted((a, b) => Number(this.#unopened.has(a.id)) - Number(this.#unopened.has(b.id)));
     const { leases } = this.#options;
     const at = performance.now();
     const leased = await this.#leases.claim(idsOf(ours), idsOf(free));
     for (const id of leased) {
       if (stopping.aborted) return;
       this.#leasedAt.set(id, at);
+      this.#unopened.delete(id);
       // If the endpoint cannot be opened, another process may be able to open it.
       await this.#open(id).catch(async (error) => {
         this.#onTrouble(error);
+        this.#unopened.add(id);
         await this.#leases.release(id);
       });
       await setImmediate();

@@ -82,7 +82,9 @@ async function countPart(connection: Connection, part: Part, { byKey }: Placemen
 export function partsInFeed(consumer: Consumer, reachable: Reachable): Query {
   return sql(
     `SELECT c.bucket FROM scrip.feed_consumers c WHERE c.consumer = $1${reachable('c')}
-       AND EXISTS (SELECT 1 FROM scrip.feed f WHERE f.bucket = c.bucket AND f.consumer = c.consumer)`,
+       AND EXISTS (
+         SELECT 1 FROM scrip.feed f WHERE f.bucket = c.bucket AND f.consumer = c.consumer${reachable('f')}
+       )`,
     [consumer],
   );
 }

@@ -86,7 +86,7 @@ export class Heartbeat {
           throw faultOf(error);
         }),
       )
-      // Anything that prevents a connection, such as an expired certificate, is outside of Scrip.
+      // Anything that prevents a connection, such as an expired certificate, has a cause outside Scrip.
       .catch((error) => (error instanceof StoreFault ? error : new StoreFault('StoreUnavailable', error.message)))
       .then((fault) => {
         this.#onLook(fault);

@@ -307,7 +307,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   /** Runs a read. If the read finds an invariant violation, `write` fails from then on. */
   attempt<Result>(read: () => Result): Result {
     try {
-      if (this.#isPendingUnknown) this.#readPending();
+      if (this.#isPendingUnknown && this.#trouble === null) this.#readPending();
       return read();
     } catch (error) {
       if (error instanceof InvalidCursor) throw error;
