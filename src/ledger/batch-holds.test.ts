@@ -83,15 +83,13 @@ test('a hold can be captured or released in the batch in which it was created', 
   assert.deepEqual(change?.after, stateOf({ ...oneTime({ amount: 10 }), remaining: 0 }));
 });
 
-test('a batch lists the transactions that its refunds refer to, each with the end user of the refund', () => {
+test('a batch lists each transaction that its refunds refer to once, with the end user of the refund', () => {
   const [a, b] = [idAt(NOW, 8), idAt(NOW, 9)];
   const batch = batchOf([refund(a), add(1, BOB), refund(b, 1, BOB), refund(a, 2), capture(a)]);
   assert.deepEqual(batch.references, [
     { user: 0, transaction: a },
     { user: 1, transaction: b },
-    { user: 0, transaction: a },
   ]);
-  assert.equal(new Set(batch.references.map(referenceName)).size, 2);
 });
 
 const BOUGHT = oneTime({ start: daysAgo(1) });

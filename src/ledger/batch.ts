@@ -82,14 +82,15 @@ export function batchOf(commands: readonly Command[]): Batch {
     names.push(name);
     return users.push(command) - 1;
   });
-  const references: Reference[] = [];
+  /** By `referenceName`, because many commands can refund the same transaction. */
+  const references = new Map<string, Reference>();
   const recordNames = commands.map((command, index) => {
     const user = userOf[index] as number;
     const { idempotencyKey, transaction } = needs(command);
-    if (transaction !== null) references.push({ user, transaction });
+    if (transaction !== null) references.set(referenceName({ user, transaction }), { user, transaction });
     return idempotencyKey === null ? null : recordName(names[user] as string, idempotencyKey);
   });
-  return { commands, users, names, userOf, recordNames, references };
+  return { commands, users, names, userOf, recordNames, references: [...references.values()] };
 }
 
 export interface LoadedBatch {

@@ -67,6 +67,8 @@ export interface Replayed {
 
 /** States with at least this many cycles and holds are cached, because loading 10,000 cycles takes 10 ms. */
 export const MANY_CYCLES = 256;
+/** Maximum number of postings that are applied to a cached state. */
+const CAUGHT_UP_MAX = 512;
 /** Maximum number of cycles and holds in the cache of end users with many cycles. A cycle takes about 250 bytes. */
 const KEPT_CYCLES_MAX = 200_000;
 
@@ -85,7 +87,8 @@ export class EndUserReader {
   /** @param pending the latest posting if the stored balances might not include it; otherwise null */
   read(user: EndUserKey, pending: number | null, now: Instant): Balances {
     const kept = this.#take(user);
-    if (kept !== null) return this.#keep(user, this.#catchUp(user, kept, pending, now));
+    const caughtUp = kept && this.#catchUp(user, kept, pending, now);
+    if (caughtUp !== null) return this.#keep(user, caughtUp);
     const stored = this.#balances.read(user, now);
     if (pending === null || pending <= (stored.latestPosting ?? 0)) return this.#keep(user, stored);
     const postings = this.#pendingAfter(stored.latestPosting, pending, user);
@@ -116,9 +119,12 @@ export class EndUserReader {
     return postings;
   }
 
-  #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
+  /** @returns null if so many postings are missing from `kept` that reading all cycles takes less time */
+  #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances | null {
     const latest = this.latestPosting(user, pending);
-    const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
+    const from = kept.latestPosting ?? 0;
+    const postings = latest === null ? [] : this.#postings.after(from, latest, user, CAUGHT_UP_MAX);
+    if (postings === null) return null;
     // The cached state does not contain cycles that had ended when it was read. A posting that was written after that
     // read can have an earlier instant and change such a cycle; `foldedAt` ignores the change.
     return foldedAt(now, kept, postings);

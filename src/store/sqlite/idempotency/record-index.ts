@@ -98,8 +98,7 @@ export class RecordIndex {
     this.#saveIndexed = prepare(db, 'UPDATE idempotency_indexed SET record = ?');
     this.#indexed = numberOf(db, 'SELECT record FROM idempotency_indexed');
     this.#last = this.#indexed;
-    // Count at most a million entries, because an estimate is enough.
-    this.#size = numberOf(db, 'SELECT count(*) FROM (SELECT 1 FROM idempotency_index LIMIT 1000000)');
+    this.#size = estimatedSize(db);
     const rows = prepare(db, 'SELECT hash, record FROM idempotency_records WHERE record > ? ORDER BY record');
     for (const row of rows.iterate(this.#indexed)) this.add(...(row as unknown as [number, number]));
   }
@@ -125,6 +124,16 @@ export class RecordIndex {
     return found;
   }
 
+  /**
+   * Call this once, before the first batch. Inserts all entries if there are enough for a run. Otherwise, a process that
+   * restarts often would never complete a run, and would read more and more records at each start.
+   */
+  catchUp(): void {
+    if (this.#recent.count < this.#runMax) return;
+    const run = this.#beginRun();
+    this.#insertUntil(run, run.order.length);
+  }
+
   /** Call this for each batch, after the records of the batch have been added. */
   keepUp(): void {
     const progress = this.#recent.count / this.#runMax;
@@ -143,8 +152,9 @@ export class RecordIndex {
     this.#expired += count;
   }
 
-  #beginRun(): void {
-    this.#run = { table: this.#recent, order: this.#recent.sorted() };
+  #beginRun(): Run {
+    const run = { table: this.#recent, order: this.#recent.sorted() };
+    this.#run = run;
     this.#inserted = 0;
     this.#runLast = this.#last;
     this.#recent = new HashTable();
@@ -152,6 +162,7 @@ export class RecordIndex {
     this.#removedThrough = 0;
     if (this.#isRemoving) this.#size -= this.#expired;
     if (this.#isRemoving) this.#expired = 0;
+    return run;
   }
 
   #insertUntil({ table, order }: Run, count: number): void {
@@ -173,4 +184,14 @@ export class RecordIndex {
     this.#removeExpired.run(this.#removedThrough, until, grants, others);
     this.#removedThrough = until;
   }
+}
+
+/** Counts at most a million entries. Hashes are evenly distributed, so these entries show how many there are in all. */
+function estimatedSize(db: DatabaseSync): number {
+  const counted = prepare(
+    db,
+    'SELECT count(*), max(hash) FROM (SELECT hash FROM idempotency_index ORDER BY hash LIMIT 1000000)',
+  ).get();
+  const [count, highest] = (counted ?? [0, null]) as [number, number | null];
+  return count < 1_000_000 ? count : Math.round((count * HASHES) / ((highest ?? 0) + 1));
 }

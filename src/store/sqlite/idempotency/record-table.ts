@@ -49,6 +49,11 @@ export class RecordTable {
     this.#sequence = Math.ceil(Math.max(last, this.#index.indexed) / 2) + 1;
   }
 
+  /** See `RecordIndex.catchUp`. */
+  catchUp(): void {
+    this.#index.catchUp();
+  }
+
   load({ recordNames }: Batch): IdempotencyRecords {
     this.#hashes.clear();
     for (const name of recordNames) if (name !== null) this.#hashes.set(name, hashOf(this.#seed, name));

@@ -40,10 +40,14 @@ export class PostingReader {
   }
 
   /** Returns the postings after posting `after` (0 for all), oldest first. Suitable for a few hundred postings. */
-  after(after: number, latest: number, user: EndUserKey): NumberedPosting[] {
+  after(after: number, latest: number, user: EndUserKey): NumberedPosting[];
+  /** Returns null if there are more than `max` postings. */
+  after(after: number, latest: number, user: EndUserKey, max: number): NumberedPosting[] | null;
+  after(after: number, latest: number, user: EndUserKey, max = Number.POSITIVE_INFINITY): NumberedPosting[] | null {
     const found: NumberedPosting[] = [];
     for (const each of this.backwards(latest, user)) {
       if (each.number <= after) break;
+      if (found.length >= max) return null;
       found.push(each);
     }
     return found.reverse();

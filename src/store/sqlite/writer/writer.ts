@@ -68,8 +68,6 @@ export interface WriterOptions {
  */
 interface OpenLedger {
   readonly db: DatabaseSync;
-  /** The result of `identityOf` after the file was opened. */
-  readonly identity: readonly string[];
   readonly endUsers: EndUserCache;
   readonly journal: JournalWriter;
   readonly records: RecordTable;
@@ -84,6 +82,8 @@ export class Writer {
   readonly #clock: LedgerClock;
   readonly #options: Partial<WriterOptions>;
   #open: OpenLedger | null = null;
+  /** The result of `identityOf` after the file was last opened; null before. */
+  #identity: readonly string[] | null = null;
   #halted: StoreFault | null = null;
   /** The position never moves back, even when the file is reopened, so that no transaction ID is issued twice. */
   #ids = new TransactionIds({ at: 0, sequence: 0 });
@@ -158,11 +158,15 @@ export class Writer {
    * @throws StoreFault
    */
   tick(flushedMax = FLUSHED_WHEN_IDLE): number {
-    if (this.#open !== null && hasChanged(this.#open.identity, identityOf(this.#file)))
+    if (this.#open !== null) this.#refuseReplacedFile();
+    return this.#keepUp(flushedMax);
+  }
+
+  #refuseReplacedFile(): void {
+    if (this.#identity !== null && hasChanged(this.#identity, identityOf(this.#file)))
       throw this.#abandon(
         new StoreFault('Internal', `${this.#file}, its log or its lock was deleted or replaced while Scrip served it`),
       );
-    return this.#keepUp(flushedMax);
   }
 
   #keepUp(flushedMax: number): number {
@@ -329,6 +333,8 @@ export class Writer {
   }
 
   #reopen(): OpenLedger {
+    // Otherwise, opening could create an empty file, and SQLite would then delete the log beside it.
+    this.#refuseReplacedFile();
     const db: DatabaseSync = connect(this.#file);
     try {
       db.exec(`PRAGMA cache_size = -${PAGE_CACHE_KIB}`);
@@ -342,7 +348,6 @@ export class Writer {
       if (isSavedLater) this.#ids = new TransactionIds(saved);
       const ledger: OpenLedger = {
         db,
-        identity: identityOf(this.#file),
         endUsers: new EndUserCache(db, cache, journal.latest, this.#now()),
         journal,
         records: new RecordTable(db, indexRunMax),
@@ -353,9 +358,11 @@ export class Writer {
       };
       db.exec('BEGIN IMMEDIATE');
       clock.save(this.#ids.position);
+      ledger.records.catchUp();
       db.exec('COMMIT');
       this.#savedAt = this.#ids.position.at;
       refuseWithoutDurability(db, this.#file);
+      this.#identity = identityOf(this.#file);
       this.#open = ledger;
       return ledger;
     } catch (error) {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DAY_MS } from '../../../../src/ledger/instant.ts';
 import { MANY_CYCLES } from '../../../../src/store/sqlite/balances/end-user-reader.ts';
+import { PostingReader } from '../../../../src/store/sqlite/journal/posting-reader.ts';
 import { Random } from '../../../load/random.ts';
 import { assertManyCyclesRight } from '../../contract/many-cycles.ts';
 import { balanceOf, EndUser, problemsOf, temporaryFile } from '../../temporary-ledger.ts';
@@ -48,6 +49,28 @@ for (const [limits, options] of [
     assert((await ledger.load(ada.key)).state.cycles.length < MANY_CYCLES, 'most cycles have ended');
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
+
+test('a cached state to which many postings would have to be applied is read from the file instead', async (t) => {
+  const ledger = await openInPlace(t, temporaryFile());
+  for (let added = 0; added < 300; added += 100) await ledger.write(Array.from({ length: 100 }, () => ada.add(1_000)));
+  const before = await balanceOf(ledger, ada);
+  for (let spent = 0; spent < 2_000; spent += 100)
+    await ledger.write(Array.from({ length: 100 }, () => ada.subtract(1)));
+  let read = 0;
+  const { backwards } = PostingReader.prototype;
+  t.mock.method(
+    PostingReader.prototype,
+    'backwards',
+    function* (this: PostingReader, ...given: Parameters<typeof backwards>) {
+      for (const each of backwards.apply(this, given)) {
+        read += 1;
+        yield each;
+      }
+    },
+  );
+  assert.equal(await balanceOf(ledger, ada), before - 2_000);
+  assert(read < 1_000, `${read} postings were read`);
+});
 
 test('balances of several end users with many cycles are correct after concurrent reads and writes', async (t) => {
   const ledger = await openFor(t, temporaryFile());

@@ -1,7 +1,7 @@
 // Tests faults of a ledger file, such as a full disk, a COMMIT with an unknown outcome, and a killed process.
 
 import assert from 'node:assert/strict';
-import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
@@ -66,6 +66,20 @@ for (const isReplaced of [false, true])
     assert.match(await troubleOf(ledger), /its log or its lock was deleted or replaced while Scrip served it/);
     await assert.rejects(ledger.write([ada.subtract(1)]), { code: 'Internal' });
   });
+
+test('if the ledger file is moved away while the writer is closed after a fault, the writer does not create a new file', async (t) => {
+  const file = temporaryFile();
+  const ledger = await openInPlace(t, file);
+  await ledger.write([ada.add(10)]);
+  const away = temporaryFile();
+  await ledger.whileCommitsFail(async () => {
+    renameSync(file, away);
+    await assert.rejects(ledger.write([ada.subtract(1)]), UNKNOWN);
+    assert(!existsSync(file));
+    renameSync(away, file);
+  });
+  await assert.rejects(ledger.write([ada.subtract(1)]), { code: 'Internal', message: /was deleted or replaced/ });
+});
 
 for (const suffix of ['-wal', '.lock'])
   test(`if the file with the suffix ${suffix} is deleted while a ledger is served, writes fail within two seconds`, async (t) => {

@@ -113,6 +113,23 @@ test('after a kill at any time, all idempotency records are found, and keys with
   await requests.assertReplayed(ledger);
 });
 
+test('idempotency records are indexed even if each process adds fewer of them than a run contains', async (t) => {
+  const requests = new KeyedRequests(5);
+  const file = temporaryFile();
+  for (let process = 0; process < 12; process++) {
+    const ledger = await open(t, file);
+    await requests.write(ledger);
+    await ledger.close();
+  }
+  const [{ unindexed } = {}] = readByHand(
+    file,
+    `SELECT count(*) AS unindexed FROM idempotency_records WHERE record > (SELECT record FROM idempotency_indexed)`,
+  );
+  assert(requests.kept.length > 3 * RUN_MAX);
+  assert(Number(unindexed) < 2 * RUN_MAX, `${unindexed} of ${requests.kept.length} records are not indexed`);
+  await requests.assertReplayed(await open(t, file));
+});
+
 test('a request that is repeated after many kills takes effect only once', async (t) => {
   const requests = new KeyedRequests(62);
   let file = temporaryFile();
