@@ -8,6 +8,7 @@ import type { WebhookJob } from '../../src/events/webhooks/webhook-job.ts';
 import { testResending } from './resend-cases.ts';
 import {
   ACCOUNT,
+  type Answer,
   addEndpoint,
   pendingIds,
   Receiver,
@@ -58,10 +59,13 @@ test('an endpoint that fails five times in a row gets no new events for five min
   assert.equal((await pendingIds(setting, id)).length, 0);
 });
 
+const refusingLapses: Answer = (request, response) =>
+  withStatus(request.body.includes('hold.lapsed') ? 400 : 200)(request, response);
+
 test('five events that a receiver cannot process do not stop the events of other end users', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
-  receiver.answer = ({ body }, response) => withStatus(body.includes('hold.lapsed') ? 400 : 200)({} as never, response);
+  receiver.answer = refusingLapses;
   for (let user = 0; user < 12; user++) setting.events.add(`u${user}`, 1, 'hold.lapsed');
   await addEndpoint(setting, receiver.url());
   let now = Date.now();
@@ -77,7 +81,7 @@ test('five events that a receiver cannot process do not stop the events of other
 test('events that a receiver cannot process are not retried again and again because other deliveries succeed', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);
-  receiver.answer = ({ body }, response) => withStatus(body.includes('hold.lapsed') ? 400 : 200)({} as never, response);
+  receiver.answer = refusingLapses;
   for (let user = 0; user < 8; user++) setting.events.add(`u${user}`, 1, 'hold.lapsed');
   await addEndpoint(setting, receiver.url());
   let now = Date.now();

@@ -63,8 +63,10 @@ export class Sessions {
    */
   begin(userId: string, browser: string, passwordHash: string | null): Promise<string | null> {
     return this.#database.alone(async (queries) => {
-      const user = await queries.selectFrom('console_users').selectAll().where('id', '=', userId).executeTakeFirst();
-      if (passwordHash !== null && user?.password_hash !== passwordHash) return null;
+      if (passwordHash !== null) {
+        const ofUser = queries.selectFrom('console_users').select('password_hash').where('id', '=', userId);
+        if ((await ofUser.executeTakeFirst())?.password_hash !== passwordHash) return null;
+      }
       const token = newToken();
       const now = this.#now();
       await queries.deleteFrom('console_sessions').where('expires_at', '<=', now).execute();

@@ -9,7 +9,7 @@ import type { FormState } from '../pages/form-field.ts';
 import type { On } from '../permissions.ts';
 import { formField, noticeOf, redirectTo, sendPage } from '../request-reply.ts';
 import { readTheme, setTheme } from '../session-cookie.ts';
-import { attemptPassword, startSession } from './sign-in.ts';
+import { attemptPassword, signIn } from './sign-in.ts';
 import { accountNameError } from './sign-up.ts';
 
 const PATH = '/console/account';
@@ -54,7 +54,7 @@ export function accountRoutes(on: On, context: ConsoleContext): void {
     if (isCurrent === undefined) return reply;
     if (isCurrent === null) return refuse({ current: 'Wrong password.' });
     await users.setPassword(viewer.userId, password);
-    await startSession(context, request, reply, viewer.userId);
+    await signIn(context, request, reply, viewer.userId);
     return done(reply, 'password');
   });
 

@@ -94,22 +94,11 @@ export async function signIn(
   userId: string,
   passwordHash: string | null = null,
 ): Promise<boolean> {
-  const { sessions } = await context.identity();
-  const before = context.sessionTokenOf(request);
-  if (before !== null) await sessions.end(before);
-  return startSession(context, request, reply, userId, passwordHash);
-}
-
-export async function startSession(
-  context: ConsoleContext,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  userId: string,
-  passwordHash: string | null = null,
-): Promise<boolean> {
   const cookie = context.cookieFor(request);
   if (cookie === null) throw new Error('session cookies are sent only over HTTPS or to loopback addresses');
   const { sessions } = await context.identity();
+  const before = context.sessionTokenOf(request);
+  if (before !== null) await sessions.end(before);
   const token = await sessions.begin(userId, browserOf(request.headers['user-agent']), passwordHash);
   if (token !== null) reply.header('set-cookie', setCookie(cookie, token));
   return token !== null;

@@ -39,11 +39,10 @@ export class HostNames {
     const queries = [resolver.resolve4(hostname), resolver.resolve6(hostname)].map(async (found) => {
       addresses.push(...(await found));
     });
-    const all = Promise.allSettled(queries);
     try {
       await Promise.any(queries);
       // Some DNS servers never answer queries for IPv6 addresses.
-      await Promise.race([all, setTimeout(OTHER_ADDRESSES_MS, undefined, { ref: false })]);
+      await Promise.race([Promise.allSettled(queries), setTimeout(OTHER_ADDRESSES_MS, undefined, { ref: false })]);
     } catch (error) {
       throw (error as AggregateError).errors[0];
     } finally {

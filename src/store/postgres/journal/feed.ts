@@ -34,11 +34,7 @@ interface FeedDatabase {
   readonly reach: Reach;
 }
 
-/**
- * Adds the next batches of each part to the totals.
- *
- * @returns the result of `ofParts`
- */
+/** Adds the next batches of each part to the totals. @returns the result of `ofParts` */
 export async function countSome({ pool, placement, reach }: FeedDatabase): Promise<boolean | null> {
   const rows = await reach.lookUp((reachable) => pool.rows(partsInFeed('totals', reachable)));
   return ofParts(partsIn(rows, placement), (part) => pool.use((connection) => countPart(connection, part, placement)));

@@ -82,8 +82,8 @@ export class Writer {
   readonly #clock: LedgerClock;
   readonly #options: Partial<WriterOptions>;
   #open: OpenLedger | null = null;
-  /** The result of `identityOf` after the file was last opened; null before. */
-  #identity: readonly string[] | null = null;
+  /** The result of `identityOf` after the file was last opened; empty before. */
+  #identity: readonly string[] = [];
   #halted: StoreFault | null = null;
   /** The position never moves back, even when the file is reopened, so that no transaction ID is issued twice. */
   #ids = new TransactionIds({ at: 0, sequence: 0 });
@@ -163,7 +163,7 @@ export class Writer {
   }
 
   #refuseReplacedFile(): void {
-    if (this.#identity !== null && hasChanged(this.#identity, identityOf(this.#file)))
+    if (hasChanged(this.#identity, identityOf(this.#file)))
       throw this.#abandon(
         new StoreFault('Internal', `${this.#file}, its log or its lock was deleted or replaced while Scrip served it`),
       );
