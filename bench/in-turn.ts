@@ -60,9 +60,9 @@ export async function inTurn(
   { warmUp, ...blocks }: Blocks & { readonly warmUp: WarmUp | null },
 ): Promise<Row[]> {
   if (warmUp !== null)
-    for (const contest of contests) {
+    for (const [index, contest] of contests.entries()) {
       await settle(contest, blocks, warmUp);
-      await untilIdle(contest.subject);
+      if (contests[index + 1]?.subject !== contest.subject) await untilIdle(contest.subject);
     }
   const all = await eachInTurn(contests, blocks.rounds, (contest) => block(contest, blocks));
   const echo = all[contests.findIndex(({ subject }) => subject.name === ECHO)] ?? [];
