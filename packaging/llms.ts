@@ -12,9 +12,9 @@ const OPTIONAL = 'Changing Scrip';
 
 const SUMMARY = `# Scrip
 
-> A credit ledger that runs beside your backend: it adds, holds and spends the credits of end users over HTTP, oldest
-> first, expires them on time, and renews them in cycles. Runs as one process with a SQLite file, or as several
-> processes on PostgreSQL.
+> A credit ledger that runs beside your backend: it adds, holds and spends the credits of end users over HTTP, spends
+> the oldest credits first, expires credits on time, and renews them in cycles. Runs as one process with a SQLite file,
+> or as several processes on PostgreSQL.
 `;
 
 interface Section {

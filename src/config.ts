@@ -1,11 +1,11 @@
 // Reads and validates the settings, which are environment variables; see docs/settings.md. No error message repeats a
 // value that can contain a secret.
 
+import { isLoopback } from './accounts/loopback.ts';
 import { SIGN_UP_POLICIES } from './accounts/membership.ts';
 import type { RateLimitSettings } from './accounts/rate-limit.ts';
 import type { ConsoleSettings } from './console/console-context.ts';
 import type { MailSettings } from './console/identity/mailer.ts';
-import { isLoopback } from './console/session-cookie.ts';
 import { CONNECTIONS_MAX, SERVER_LIMITS } from './http/limits.ts';
 import { DAY_MS, HOUR_MS } from './ledger/instant.ts';
 import type { IdempotencyRetention } from './store/ledger-store.ts';

@@ -4,15 +4,15 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { GroupCommit } from './batching/group-commit.ts';
-import { idempotencySweep } from './batching/idempotency-sweep.ts';
 import { importJob } from './batching/import-job.ts';
 import type { IntervalJob } from './batching/interval-job.ts';
 import { PacedJob } from './batching/paced-job.ts';
 import { QUEUE_LIMITS } from './batching/queue-space.ts';
 import { QuietPauses } from './batching/quiet-pauses.ts';
 import { RenewalJob } from './batching/renewal-job.ts';
+import { sweepJob } from './batching/sweep-job.ts';
 import { type Config, originAt } from './config.ts';
-import { eventJob, eventSweep } from './events/event-job.ts';
+import { eventJob } from './events/event-job.ts';
 import type { WebhookJob } from './events/webhooks/webhook-job.ts';
 import { PageQueue } from './http/admission/page-queue.ts';
 import { queuedReads } from './http/admission/queued-reads.ts';
@@ -162,9 +162,9 @@ function furtherJobs(
   failing: (what: string) => (error: unknown) => void,
 ): readonly IntervalJob[] {
   const jobs = [
-    idempotencySweep(ledger, idempotency, failing('deleting expired idempotency records')),
+    sweepJob(() => ledger.deleteExpiredRecords(idempotency), failing('deleting expired idempotency records')),
     new PacedJob(() => ledger.updateTotals(), failing("updating the console's totals")),
-    eventSweep(eventLog, events.retentionMs, failing('deleting old events')),
+    sweepJob(() => eventLog.deleteExpired(events.retentionMs), failing('deleting old events')),
   ];
   if (imports) jobs.push(importJob(imports, failing('granting the credits of an import')));
   return jobs;

@@ -63,7 +63,7 @@ export type EventType = Event['type'];
 
 export interface EventsQuery {
   /** The `next_cursor` of an earlier response. Default: the list begins with the oldest event that Scrip stores. */
-  readonly after?: string | undefined;
+  readonly after?: string | null | undefined;
   /** Lists only events of these types. Default: all types. */
   readonly types?: readonly EventType[] | undefined;
 }
@@ -77,7 +77,8 @@ export interface EventPageQuery extends EventsQuery {
 export function queryOf(query: object): Record<string, string> {
   const fields: Record<string, string> = {};
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) fields[name] = value instanceof Date ? value.toISOString() : String(value);
+    if (value !== undefined && value !== null)
+      fields[name] = value instanceof Date ? value.toISOString() : String(value);
   }
   return fields;
 }

@@ -197,7 +197,7 @@ export class Scrip {
   }
 
   /**
-   * Stops the current cycle: the cycle is not renewed, and its credits stay usable until the period ends.
+   * Stops the active recurring cycle: the cycle is not renewed, and its credits stay usable until the period ends.
    *
    * @throws {CycleNotFound} if the end user has no recurring cycle to stop
    */
@@ -323,7 +323,7 @@ export class Scrip {
     for (let page: EventList | null = null; page?.has_more !== false; ) {
       const start: EventsQuery = page === null ? {} : { after: page.next_cursor };
       page = await this.getEvents({ ...query, ...start, limit: pageSize }, options);
-      assertEventPage(page, start.after);
+      assertEventPage(page, start.after ?? undefined);
       yield* page.events;
     }
   }

@@ -59,13 +59,13 @@ export async function invitationPath(
   { accountName, role, onlyFirst }: { accountName: string; role: Role; onlyFirst: boolean },
 ): Promise<string | null> {
   const { Members } = await import('../console/identity/members.ts');
-  const { newToken } = await import('../console/identity/secret-token.ts');
   await using accounts = await openAccountDatabase(database);
   const account = await accountNamed(accounts.queries, accountName);
   if (account === null || (onlyFirst && (await hasMembers(accounts.queries, account)))) return null;
-  const token = newToken();
-  await new Members(accounts, Date.now).invite(account, role, null, token);
-  return `/console/join/${token}`;
+  const invitation = { account, role, inviterId: null, formSha256: null };
+  const created = await new Members(accounts, Date.now).invite(invitation);
+  if (typeof created === 'string') throw new Error(`the invitation was not created: ${created}`);
+  return `/console/join/${created.token}`;
 }
 
 async function resetPassword({ email }: { email: string }): Promise<void> {
@@ -84,7 +84,11 @@ async function setRandomPassword(database: Database, email: string): Promise<str
     import('../console/identity/password-hasher.ts'),
   ]);
   await using accounts = await openAccountDatabase(database);
-  const mail = new OutgoingMail(null, () => {});
+  const mail = new OutgoingMail(
+    null,
+    async () => false,
+    () => {},
+  );
   const users = new Users({ database: accounts, passwords: new PasswordHasher(), mail, now: Date.now });
   const userId = await users.idOf(email.trim().toLowerCase());
   if (userId === null) return null;

@@ -30,7 +30,7 @@ Settings (environment variables) and their defaults:
   IDEMPOTENCY_GRANT_DAYS  30     (days to keep the idempotency keys of /add and /start-cycle)
   IDEMPOTENCY_HOURS       24     (hours to keep all other idempotency keys)
   MAX_CONNECTIONS         2000   (maximum number of client connections per process)
-  RATE_LIMIT                     (requests per second for each API key; RATE_LIMIT_BURST allows bursts)
+  RATE_LIMIT                     (requests per second for each API key; RATE_LIMIT_BURST allows larger bursts)
   PUBLIC_URL                     (URL at which users reach the console, https://…)
   SIGN_UP                 first  (who may sign up in the console; first: the first person, open: anyone, closed: no one)
   SMTP_URL                       (mail server for the console, smtp://… or smtps://…; requires MAIL_FROM)
@@ -52,7 +52,7 @@ export async function runCommandLine(): Promise<void> {
     // Ignore further errors, because each further write fails as well.
     process.stdout.on('error', () => {});
     // A reader such as `head` can close the pipe early; the command still completes.
-    if (error.code !== 'EPIPE') fail(new CannotOpen(`Standard output cannot be written (${error.message}).`));
+    if (error.code !== 'EPIPE') fail(new CannotOpen(`Cannot write to standard output (${error.message}).`));
   });
   try {
     await commandLine().parseAsync();

@@ -159,7 +159,7 @@ async function resend(id: number, { event, from, to }: ResendArguments): Promise
       : Number(await endpoints.resend(null, id, event ?? ''));
     if (count === 0 && !isRange)
       throw new CannotOpen(
-        `Event ${event} is neither pending nor among the latest deliveries of webhook endpoint ${id}. Select it by time, with --from and --to.`,
+        `Event ${event} is neither pending nor among the latest deliveries of webhook endpoint ${id}. To resend it by time, use --from and --to.`,
       );
     process.stdout.write(`${counted(count, 'event')} queued for the server to resend.\n`);
   });

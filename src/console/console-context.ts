@@ -3,6 +3,7 @@
 // affect the API.
 
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
+import { isLoopback, isLoopbackAddress } from '../accounts/loopback.ts';
 import type { SignUpPolicy } from '../accounts/membership.ts';
 import type { GroupCommit } from '../batching/group-commit.ts';
 import type { Thresholds } from '../events/thresholds.ts';
@@ -18,7 +19,7 @@ import type { Identity } from './identity/identity.ts';
 import type { MailSettings } from './identity/mailer.ts';
 import type { Viewer } from './layout.ts';
 import { sendError } from './request-reply.ts';
-import { isLoopback, isLoopbackAddress, readCookie, type SessionCookie, sessionCookie } from './session-cookie.ts';
+import { readCookie, type SessionCookie, sessionCookie } from './session-cookie.ts';
 
 export interface ConsoleSettings {
   /** The origin at which users reach Scrip; null if users reach Scrip at the address that it listens on. */
@@ -108,7 +109,7 @@ export class ConsoleContext {
 
   /** Returns null if the browser would send the cookie unencrypted over a network. */
   cookieFor({ headers }: FastifyRequest): SessionCookie | null {
-    return sessionCookie(this.settings.publicUrl, headers.host);
+    return sessionCookie(this.settings.publicUrl, headers);
   }
 
   sessionTokenOf(request: FastifyRequest): string | null {
@@ -183,7 +184,9 @@ export class ConsoleContext {
       import('../events/thresholds.ts'),
       this.identity(),
     ]);
-    const endpoints = new Endpoints({ database, secrets: webhooks.openSecrets(), now, rules: webhooks.rules });
+    // Opened only when an endpoint gets a secret: all other pages work even if the key cannot be used.
+    const secrets = { seal: (text: string) => webhooks.openSecrets().seal(text) };
+    const endpoints = new Endpoints({ database, secrets, now, rules: webhooks.rules });
     return { endpoints, thresholds: new Thresholds(database, now) };
   }
 }

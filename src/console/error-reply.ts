@@ -22,6 +22,12 @@ export async function answerError(
   const title = 'Temporarily unavailable';
   if (error.name === 'PasswordHasherBusy')
     return sendError(reply, 503, { title, detail: 'The server is busy. Try again in a moment.' }, viewer);
+  if (error.name === 'UnusableSecret' || error.name === 'CannotOpen') {
+    request.log.error({ err: error, request_id: request.id }, 'the key that encrypts webhook secrets cannot be used');
+    const detail =
+      'Nothing was changed, because the key that encrypts webhook secrets cannot be used. Ask your administrator to check the setting WEBHOOK_KEY and the log.';
+    return sendError(reply, 503, { title, detail, requestId: request.id }, viewer);
+  }
   // The log entry and the text of the page must not contain user input.
   request.log.error({ err: error, request_id: request.id }, 'a console request failed');
   const form = safeFormOf(request);

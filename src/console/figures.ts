@@ -110,7 +110,16 @@ export function day(instant: Instant): string {
 
 /** Formats the end of a cycle to the minute; returns `never` for `INSTANT_MAX`. */
 export function endTime(instant: Instant): string {
-  return instant === INSTANT_MAX ? 'never' : time(instant, momentText(instant).slice(0, -':00'.length), 'minute');
+  return instant === INSTANT_MAX ? 'never' : time(instant, minuteText(instant), 'minute');
+}
+
+/** Like `endTime`, but with the time zone, for places where no heading names the time zone. */
+export function endTimeUtc(instant: Instant): string {
+  return instant === INSTANT_MAX ? 'never' : time(instant, `${minuteText(instant)} UTC`, 'zoned');
+}
+
+function minuteText(instant: Instant): string {
+  return momentText(instant).slice(0, -':00'.length);
 }
 
 /** Formats a duration, rounded up to days, hours or minutes: `12 days`, `5 hours`, `less than a minute`. */

@@ -156,7 +156,7 @@ function redirectToSignIn(context: ConsoleContext, request: FastifyRequest, repl
   return redirectTo(reply, `/console/sign-in${request.method === 'POST' ? '?notice=session-ended' : ''}`);
 }
 
-function refuseNonOwner(reply: FastifyReply, viewer: Viewer): FastifyReply {
+export function refuseNonOwner(reply: FastifyReply, viewer: Viewer): FastifyReply {
   const detail = 'Only owners of this account can do this. Ask an owner to do it for you.';
   return sendError(reply, 403, { title: 'Owners only', detail }, viewer);
 }

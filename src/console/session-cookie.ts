@@ -4,6 +4,8 @@
 //   plain HTTP on this machine        scrip_session
 //   plain HTTP from another machine   no cookie, because anyone on the network could read it
 
+import type { IncomingHttpHeaders } from 'node:http';
+import { isLoopback } from '../accounts/loopback.ts';
 import { THEMES, type Theme } from './layout.ts';
 
 export interface SessionCookie {
@@ -15,21 +17,23 @@ const ATTRIBUTES = 'Path=/; HttpOnly; SameSite=Lax';
 const SECURE: SessionCookie = { name: '__Host-scrip_session', attributes: `${ATTRIBUTES}; Secure` };
 const LOOPBACK: SessionCookie = { name: 'scrip_session', attributes: ATTRIBUTES };
 
-const LOOPBACK_HOST = /^(?:localhost|[a-z0-9.-]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i;
-
-/** Whether this `Host` header shows that the browser connected to its own machine. */
-export function isLoopback(host: string | undefined): boolean {
-  return host !== undefined && LOOPBACK_HOST.test(host);
-}
-
-export function isLoopbackAddress(address: string | undefined): boolean {
-  return /^(?:::ffff:)?127\.|^::1$/i.test(address ?? '');
-}
-
 /** Returns null if the browser would send the cookie unencrypted over a network. */
-export function sessionCookie(publicUrl: string | null, host: string | undefined): SessionCookie | null {
-  if (publicUrl?.startsWith('https:')) return SECURE;
+export function sessionCookie(publicUrl: string | null, headers: IncomingHttpHeaders): SessionCookie | null {
+  const { host } = headers;
+  if (publicUrl?.startsWith('https:')) return isLoopback(host) || isEncrypted(publicUrl, headers) ? SECURE : null;
   return isLoopback(host) ? LOOPBACK : null;
+}
+
+/**
+ * Whether a browser that shows `publicUrl` can have sent these headers. A browser sends `Sec-Fetch-Site` only over HTTPS
+ * or to its own machine. An old browser does not send this header, but the proxy adds `X-Forwarded-For`.
+ */
+function isEncrypted(publicUrl: string, headers: IncomingHttpHeaders): boolean {
+  return (
+    headers['sec-fetch-site'] !== undefined ||
+    headers['x-forwarded-for'] !== undefined ||
+    headers.host?.toLowerCase() === new URL(publicUrl).host
+  );
 }
 
 /** Sets no `Max-Age`: the server decides when a session ends, and most browsers delete the cookie when they close. */

@@ -16,7 +16,7 @@ import { type Cycle, renews, spendable } from '../ledger/cycle.ts';
 import type { Hold } from '../ledger/hold.ts';
 import { DAY_MS, INSTANT_MAX, type Instant } from '../ledger/instant.ts';
 import { NEVER, nextEventAt } from '../ledger/next-event.ts';
-import { currentPeriodName, isOpening, type Posting, transactionOf } from '../ledger/posting.ts';
+import { currentPeriodName, isOpening, type Posting, rolledOverBy, transactionOf } from '../ledger/posting.ts';
 import { EMPTY_STATE, type EndUserState, liveState } from '../ledger/state.ts';
 import type {
   Derivation,
@@ -265,7 +265,7 @@ function expiringOf(cycle: Cycle, holds: readonly Hold[], at: Instant): Happened
 
 /** Returns `credits.expired` for the end of a period. @param opening the posting that opens the next period, or null */
 function expiryOf(cycle: Cycle, opening: Posting | null): Happened[] {
-  const kept = opening !== null && renews(cycle) ? rolledOver(opening) : 0;
+  const kept = opening !== null && renews(cycle) ? rolledOverBy(opening) : 0;
   const amount = spendable(cycle) - kept;
   if (amount === 0) return [];
   return [{ type: 'credits.expired', cause: currentPeriodName(cycle), fields: { cycle_id: cycle.id, amount } }];
@@ -309,7 +309,7 @@ function happenedIn(postings: Transaction): Happened[] {
       return event('cycle.renewed', {
         ...cycle,
         amount,
-        rolled_over: rolledOver(first),
+        rolled_over: rolledOverBy(first),
         cycle_end: timestamp(expiresAt),
       });
     case 'stop-cycle':
@@ -347,10 +347,6 @@ function lostIn(postings: Transaction): Happened[] {
 /** The credits that a transaction grants; null if its first posting opens no cycle or period, as in a refund. */
 function grantOf([first]: Transaction): Amount | null {
   return isOpening(first) ? first.amount : null;
-}
-
-function rolledOver({ amount, terms }: Posting): Amount {
-  return amount - (terms?.plan.amount ?? 0);
 }
 
 /** The credits that would roll over if the cycle ended now; 0 if the cycle does not renew with the same plan. */

@@ -1,13 +1,8 @@
-// Two background jobs. The first job derives events, which the store saves together with the summaries of end users.
-// The second job deletes events that are older than the retention time.
+// A background job that derives events, which the store saves together with the summaries of end users.
 
-import { IntervalJob } from '../batching/interval-job.ts';
 import { PacedJob } from '../batching/paced-job.ts';
 import type { EventLog } from '../store/event-log.ts';
 import { deriveEvents } from './derive.ts';
-
-/** Maximum number of calls to `deleteExpired` per second, so that the store is free for writes most of the time. */
-const DELETIONS_MAX = 10;
 
 /** @param onEvents called after new events have been stored */
 export function eventJob(log: EventLog, onEvents: () => void, onTrouble: (error: unknown) => void): PacedJob {
@@ -20,12 +15,5 @@ export function eventJob(log: EventLog, onEvents: () => void, onTrouble: (error:
     });
     if (derived > 0) onEvents();
     return isMore;
-  }, onTrouble);
-}
-
-export function eventSweep(log: EventLog, retentionMs: number, onTrouble: (error: unknown) => void): IntervalJob {
-  return new IntervalJob(async (stopping) => {
-    for (let step = 0; step < DELETIONS_MAX && !stopping.aborted; step++)
-      if (!(await log.deleteExpired(retentionMs))) return;
   }, onTrouble);
 }

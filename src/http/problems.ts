@@ -98,7 +98,7 @@ export const PROBLEMS = {
   },
   CycleNotFound: {
     status: 404,
-    title: 'No current cycle',
+    title: 'No recurring cycle to stop',
     detail: 'This end user has no recurring cycle to stop. Nothing was changed.',
     remedy: 'If you expected a cycle, check `end_user_id`. Otherwise, no action is needed.',
   },
@@ -225,7 +225,7 @@ export const PROBLEMS = {
   Internal: {
     status: 500,
     title: 'Internal error',
-    detail: 'Internal error. To find the cause, search the server log for this request_id.',
+    detail: 'Internal error. The server log contains the details under this request_id.',
     remedy:
       'Send the `request_id` to the operator, who can find the cause in the server log. If the ledger might be corrupt, Scrip stops writing.',
     inForm: 'Internal error. Ask your administrator to check the server log before you try again.',

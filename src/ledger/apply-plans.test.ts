@@ -53,7 +53,7 @@ test('a plan can be scheduled at any instant of a period, from its start to a mi
     assert.equal(apply(stateOf(DAILY), scheduling(DAILY, { at })).cycles[0]?.next?.id, idAt(at, 99));
 });
 
-test('a change of plan supersedes the old cycle, keeps its credits, and opens a new cycle that comes last in burn order', () => {
+test('a change of plan supersedes the old cycle, keeps its credits, and opens a new cycle that comes last in spending order', () => {
   const before = stateOf({ ...SCHEDULED, remaining: 40 }, oneTime({}, 3));
   const old = { ...DAILY, remaining: 40, status: 'superseded' } as const;
   assert.deepEqual(apply(before, CHANGE), stateOf(old, oneTime({}, 3), scheduledCycle(SCHEDULED, NEXT)));

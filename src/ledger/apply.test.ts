@@ -70,7 +70,7 @@ test('an addition leaves a canceled cycle canceled', () => {
   assert.equal(apply(stateOf(canceled), opening(oneTime())).cycles[0], canceled);
 });
 
-test('a renewal replaces the ended period with the next period, which has all credits of the plan and comes last in burn order', () => {
+test('a renewal replaces the ended period with the next period, which has all credits of the plan and comes last in spending order', () => {
   const before = stateOf({ ...MONTHLY, remaining: 40 }, oneTime());
   assert.deepEqual(apply(before, opening(NEXT)), stateOf(oneTime(), NEXT));
 });
@@ -279,7 +279,7 @@ test('the stored cycles and holds of an end user can be recomputed from the post
   );
 });
 
-test('after postings have been applied, the cycles are in burn order and need not be sorted', () => {
+test('after postings have been applied, the cycles are in spending order and need not be sorted', () => {
   fc.assert(
     fc.property(histories, ({ postings }) => {
       const { cycles } = applyAll(EMPTY_STATE, postings);

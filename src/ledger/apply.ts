@@ -101,7 +101,7 @@ function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
   });
 }
 
-/** A renewed cycle moves to the end of the burn order. */
+/** A renewed cycle moves to the end of the spending order. */
 function renew(draft: Draft, posting: Posting): void {
   const { cycles } = draft;
   const { period, amount, held, createdAt, expiresAt, terms } = posting;

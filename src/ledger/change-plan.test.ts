@@ -346,7 +346,7 @@ test('each scheduled plan begins as a cycle with its own ID, even if the same pl
   assertSound(ledger);
 });
 
-test('cycles are read in burn order even if a scheduled plan is due', () => {
+test('cycles are read in spending order even if a scheduled plan is due', () => {
   const ledger = withDaily();
   ledger.accept(later(7));
   ledger.now = END - 1;

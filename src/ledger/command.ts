@@ -114,7 +114,7 @@ export interface Refund extends Request {
   readonly amount: Amount | null;
   /**
    * Refunded credits from ended periods return in a new cycle that is valid for this number of days. If null, these
-   * credits are lost.
+   * credits expire.
    */
   readonly validityDays: number | null;
 }
@@ -173,14 +173,14 @@ export interface HoldResult {
   readonly captured: Amount;
   /** The credits that returned to periods that have not ended. */
   readonly returned: Amount;
-  /** The credits that were not captured and are lost because their periods have ended. */
+  /** The credits that were not captured and expired because their periods had ended. */
   readonly expired: Amount;
 }
 
 export interface RefundResult {
   /** Credits that the end user can spend again. */
   readonly restored: Amount;
-  /** Credits that are lost because their periods have ended. */
+  /** Credits that expired because their periods had ended. */
   readonly expired: Amount;
 }
 

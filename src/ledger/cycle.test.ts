@@ -1,4 +1,4 @@
-// Tests when a cycle ends and renews, its position in the burn order, and its invariants.
+// Tests when a cycle ends and renews, its position in the spending order, and its invariants.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,6 @@ import {
   assertCycle,
   assertReadable,
   brokenRules,
-  burnOrder,
   type Cycle,
   createdAt,
   hasEnded,
@@ -20,6 +19,7 @@ import {
   periodsMissed,
   renews,
   spendable,
+  spendingOrder,
 } from './cycle.ts';
 import { DAY_MS, INSTANT_MAX, LAST_INSTANT, VALIDITY_DAYS_MAX } from './instant.ts';
 import { type Invariant, InvariantViolation } from './invariant.ts';
@@ -152,25 +152,25 @@ test('the creation time of a cycle is the start of its first period, regardless 
 
 test('the cycle that started first is spent first, even if it was created later', () => {
   const [older, newer] = [recurring({ id: idAt(NOW, 3) }), recurring({ start: NOW + 1, id: idAt(NOW, 2) })];
-  assert(burnOrder(older, newer) < 0);
-  assert(burnOrder(newer, older) > 0);
+  assert(spendingOrder(older, newer) < 0);
+  assert(spendingOrder(newer, older) > 0);
 });
 
 test('of two cycles that started at the same instant, the one created first is spent first', () => {
   const [first, second] = [recurring({}, 2), recurring({}, 3)];
-  assert(burnOrder(first, second) < 0);
-  assert(burnOrder(second, first) > 0);
-  assert.equal(burnOrder(first, first), 0);
+  assert(spendingOrder(first, second) < 0);
+  assert(spendingOrder(second, first) > 0);
+  assert.equal(spendingOrder(first, first), 0);
 });
 
 test('a renewed cycle is spent before credits that were added at the instant of its renewal', () => {
   const renewed = periodAfter(MONTHLY, 1);
   const added = oneTime({ start: END });
-  assert(burnOrder(renewed, added) < 0);
-  assert(burnOrder(added, renewed) > 0);
+  assert(spendingOrder(renewed, added) < 0);
+  assert(spendingOrder(added, renewed) > 0);
 });
 
-test('cycles in any order can be sorted into burn order', () => {
+test('cycles in any order can be sorted into spending order', () => {
   const cycles = [0, 1, 2, 3, 4].map((day) => oneTime({ start: NOW + day * DAY_MS }));
   fc.assert(
     fc.property(fc.shuffledSubarray(cycles), (shuffled) => {

@@ -139,17 +139,17 @@ export function periodAt(cycle: Cycle, now: Instant): Cycle {
  * The order in which credits are spent: first by the start of the current period, then by cycle ID, which is the order
  * of creation. The order is total, so every store spends credits in the same order.
  */
-export function burnOrder(a: Cycle, b: Cycle): number {
+export function spendingOrder(a: Cycle, b: Cycle): number {
   return a.start - b.start || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
 /**
- * Sorts `cycles` into burn order, in place. Checks the order first, because cycles are nearly always sorted and the
+ * Sorts `cycles` into spending order, in place. Checks the order first, because cycles are nearly always sorted and the
  * check is much cheaper than a sort.
  */
 export function inBurnOrder(cycles: Cycle[]): Cycle[] {
   for (let index = 1; index < cycles.length; index++) {
-    if (burnOrder(cycles[index - 1] as Cycle, cycles[index] as Cycle) > 0) return cycles.sort(burnOrder);
+    if (spendingOrder(cycles[index - 1] as Cycle, cycles[index] as Cycle) > 0) return cycles.sort(spendingOrder);
   }
   return cycles;
 }

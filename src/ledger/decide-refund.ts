@@ -95,7 +95,11 @@ export function refund(state: EndUserState, command: Refund, moment: Moment, ref
   const validity = { validityDays: command.validityDays, validityMonths: null };
   const renewed = validity.validityDays === null ? 0 : expired;
   const restored = wanted - expired + renewed;
-  const end = Math.max(...given.map(({ expiresAt }) => expiresAt), renewed === 0 ? 0 : endOf(now, validity));
+  // Not `Math.max(...given)`: a call with as many arguments as a refund can have periods would overflow the stack.
+  const end = given.reduce(
+    (latest, { expiresAt }) => Math.max(latest, expiresAt),
+    renewed === 0 ? 0 : endOf(now, validity),
+  );
   const refusal = refuseTooLarge(state, { amount: restored, end }, now);
   if (refusal) return refused(refusal);
 

@@ -20,7 +20,7 @@ import {
 } from '../../test/ledger/ledger-builders.ts';
 import { AMOUNT_MAX } from './amount.ts';
 import { applyAll } from './apply.ts';
-import { burnOrder, type Cycle, hasEnded } from './cycle.ts';
+import { type Cycle, hasEnded, spendingOrder } from './cycle.ts';
 import { decide } from './decide.ts';
 import type { Decision } from './decision.ts';
 import { INSTANT_MAX, VALIDITY_DAYS_MAX } from './instant.ts';
@@ -49,7 +49,7 @@ function assertRefused(decision: Decision, refusal: object): void {
 
 const ACCEPTED = { refused: null, transactionId: idAt(NOW) };
 
-test('an addition has one posting, which opens a one-time cycle that starts now and comes last in burn order', () => {
+test('an addition has one posting, which opens a one-time cycle that starts now and comes last in spending order', () => {
   const before = [oneTime({ start: daysAgo(1) })];
   const cycle = oneTime({ amount: 25, validityDays: 7 });
   const decision = add(before, 25, 7);
@@ -164,7 +164,7 @@ test('cycles are spent in the order of their starts, not of their ends', () => {
 
 test('of several cycles that started at the same instant, the one created first is drained first', () => {
   const start = daysAgo(1);
-  const cycles = [oneTime({ start }, 4), oneTime({ start }, 2), oneTime({ start }, 3)].sort(burnOrder);
+  const cycles = [oneTime({ start }, 4), oneTime({ start }, 2), oneTime({ start }, 3)].sort(spendingOrder);
   assert.deepEqual(
     cyclesAfter(cycles, subtract(cycles, 110)).map(({ id, remaining }) => [id, remaining]),
     [
@@ -234,7 +234,7 @@ test('a subtraction takes its full amount from the oldest credits that have not 
         .map(([days, amount, spent], index) =>
           oneTime({ start: daysAgo(days), amount, remaining: Math.max(amount - spent, 0) }, index + 2),
         )
-        .sort(burnOrder),
+        .sort(spendingOrder),
     );
   fc.assert(
     fc.property(many, fc.integer({ min: 1, max: 200 }), (cycles, amount) => {

@@ -11,7 +11,7 @@ export interface Draw {
 }
 
 /**
- * @param cycles in burn order; cycles that have ended by `now` are ignored
+ * @param cycles in spending order; cycles that have ended by `now` are ignored
  * @returns one draw for each cycle that credits are drawn from; null if the cycles do not cover `wanted`
  */
 export function draw(cycles: readonly Cycle[], wanted: Amount, now: Instant): readonly Draw[] | null {

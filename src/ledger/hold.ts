@@ -31,7 +31,7 @@ export interface Hold {
   /** The ID of the transaction that created the hold. */
   readonly id: TransactionId;
   readonly expiresAt: Instant;
-  /** One part for each cycle that the credits come from, in burn order. */
+  /** One part for each cycle that the credits come from, in spending order. */
   readonly parts: readonly HoldPart[];
 }
 

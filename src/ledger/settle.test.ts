@@ -16,7 +16,7 @@ import {
 import { histories } from '../../test/ledger/random-histories.ts';
 import { applyAll } from './apply.ts';
 import { cyclesAt } from './balance.ts';
-import { burnOrder, type Cycle, hasEnded } from './cycle.ts';
+import { type Cycle, hasEnded, spendingOrder } from './cycle.ts';
 import { heldAt } from './hold.ts';
 import { DAY_MS, INSTANT_MAX, LAST_INSTANT } from './instant.ts';
 import { isSettled } from './next-event.ts';
@@ -145,7 +145,7 @@ test('no period begins at the last instant of the year 9999', () => {
   assert.equal([...dueTransactions(state, INSTANT_MAX)].length, 1);
 });
 
-test('a reader sees cycles in burn order, with a renewed cycle after all cycles that started before the renewal', () => {
+test('a reader sees cycles in spending order, with a renewed cycle after all cycles that started before the renewal', () => {
   const before = oneTime({ start: NOW - DAY_MS, validityDays: 90 });
   const after = oneTime({ start: NOW + DAY_MS, validityDays: 90 });
   const order = (now: number) => cyclesAt(stateOf(before, MONTHLY, after), now).map(({ start }) => start);
@@ -197,7 +197,7 @@ const anyCycles: fc.Arbitrary<Loaded> = fc
     );
     const wanted = start + Math.floor(periods * validityDays * DAY_MS) + offset;
     const now = Math.min(Math.max(wanted, start), INSTANT_MAX);
-    return { state: stateOf(...[...bought, cycle].sort(burnOrder)), now };
+    return { state: stateOf(...[...bought, cycle].sort(spendingOrder)), now };
   });
 
 const anyHistory: fc.Arbitrary<Loaded> = fc
@@ -255,7 +255,7 @@ test('applying all due events in one step, as readers do, gives the same result 
     fc.property(loaded, ({ state, now }) => {
       const settled = settle(state, now, EVENTS_MAX);
       const current = settled.state.cycles.filter((cycle) => !hasEnded(cycle, now));
-      assert.deepEqual(cyclesAt(state, now), current, 'in burn order');
+      assert.deepEqual(cyclesAt(state, now), current, 'in spending order');
       assert.deepEqual(cyclesAt(settled.state, now), current);
       const renewals = settled.postings.filter(({ kind }) => kind !== 'lapse');
       assert.equal(dueCount(state, now), renewals.length);

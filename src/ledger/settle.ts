@@ -26,7 +26,7 @@ export function settle(state: EndUserState, now: Instant, eventsMax: number): Se
   let event = nextEvent(current, now);
   while (event !== null && postings.length < eventsMax) {
     current = applyAll(current, event);
-    postings.push(...event);
+    for (const posting of event) postings.push(posting);
     event = nextEvent(current, now);
   }
   return { state: current, postings, isComplete: event === null };

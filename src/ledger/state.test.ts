@@ -105,7 +105,7 @@ test('a cycle that is a different object in the later state counts as changed', 
   });
 });
 
-test('a renewed cycle counts as changed, but cycles that only move up in the burn order do not', () => {
+test('a renewed cycle counts as changed, but cycles that only move up in the spending order do not', () => {
   const next = { ...C, period: 1, start: C.end, end: C.end + 31 * DAY_MS };
   assert.deepEqual(cycleChanges(stateOf(C, A, B), stateOf(A, B, next)), {
     opened: [],
@@ -113,7 +113,7 @@ test('a renewed cycle counts as changed, but cycles that only move up in the bur
   });
 });
 
-test('a cycle whose credits were spent counts as changed even if a renewal of another cycle moves it up in the burn order', () => {
+test('a cycle whose credits were spent counts as changed even if a renewal of another cycle moves it up in the spending order', () => {
   const next = { ...C, period: 1, start: C.end, end: C.end + 31 * DAY_MS };
   const spent = { ...B, remaining: 0 };
   const added = oneTime({ start: C.end }, 5);

@@ -5,7 +5,7 @@ import type { Hold } from './hold.ts';
 import type { Instant } from './instant.ts';
 
 export interface EndUserState {
-  /** In burn order, without duplicates. Contains at least the live cycles. */
+  /** In spending order, without duplicates. Contains at least the live cycles. */
   readonly cycles: readonly Cycle[];
   /**
    * Open holds, in the order in which they lapse. When a command is decided, some open holds can be missing, but never

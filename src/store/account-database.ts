@@ -31,6 +31,7 @@ export interface AccountTables {
     readonly leased_by: string | null;
     readonly leased_until: Generated<number>;
     readonly form_sha256: string | null;
+    readonly rotation_form_sha256: string | null;
   };
   readonly webhook_pending: {
     readonly endpoint_id: number;
@@ -101,6 +102,7 @@ export interface AccountTables {
     readonly expires_at: number;
     readonly used_at: number | null;
     readonly inviter_id: string | null;
+    readonly form_sha256: string | null;
   };
   readonly console_pending_users: {
     readonly token_sha256: string;

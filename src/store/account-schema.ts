@@ -107,8 +107,9 @@ CREATE TABLE webhook_endpoints (
   -- The process that may deliver to the endpoint, and the end of its lease.
   leased_by TEXT,
   leased_until ${instant} NOT NULL DEFAULT 0,
-  -- Identifies the console form that created the current secret, as in api_keys.
-  form_sha256 TEXT UNIQUE CHECK (length(form_sha256) = 64)
+  -- Identify the console forms that added the endpoint and that created the current secret, as in api_keys.
+  form_sha256 TEXT UNIQUE CHECK (length(form_sha256) = 64),
+  rotation_form_sha256 TEXT CHECK (length(rotation_form_sha256) = 64)
 ) ${options};
 CREATE INDEX webhook_endpoints_of_account ON webhook_endpoints (account);
 
@@ -194,7 +195,9 @@ CREATE TABLE console_invitations (
   expires_at ${instant} NOT NULL CHECK (expires_at > created_at),
   used_at ${instant},
   -- The owner who created the invitation; null if it was created on the command line.
-  inviter_id TEXT REFERENCES console_users ON DELETE CASCADE
+  inviter_id TEXT REFERENCES console_users ON DELETE CASCADE,
+  -- Identifies the console form that created the invitation, as in api_keys.
+  form_sha256 TEXT UNIQUE CHECK (length(form_sha256) = 64)
 ) ${options};
 
 -- People who have signed up or accepted an invitation, but have not yet confirmed their address with the emailed link.

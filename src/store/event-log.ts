@@ -155,6 +155,8 @@ export interface EventLog {
   deriveNext(derive: DeriveEvents): Promise<boolean | null>;
   /** @throws InvalidCursor (rejects) if `after` is not a position of this ledger; StoreFault if the read fails */
   page(account: number, request: EventPageRequest): Promise<EventPage>;
+  /** The position after the last stored event of all accounts. */
+  latest(): Promise<EventPosition>;
   /**
    * The position after the last event that was stored before `instant`. Considers the events of all accounts.
    *

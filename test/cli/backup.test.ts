@@ -19,7 +19,6 @@ import { createKeyHere, serveHere } from './served-here.ts';
 const options = { timeout: 240_000 };
 
 const WRITERS = 12;
-const WARM_UP_MS = 300;
 const END_USERS = 500;
 /** Enough postings for a backup in several steps, so that the backup reports progress and can be interrupted. */
 const POSTINGS_EACH = effort(40, 101);
@@ -75,7 +74,7 @@ describe('backup commands', options, () => {
     const secret = await createKeyHere(ledgerAt(file));
     const { url } = await serveHere(t, ledgerAt(file));
     const writers = Array.from({ length: WRITERS }, () => new Writer(url, secret));
-    await sleep(WARM_UP_MS);
+    while (writers.some(({ acknowledged }) => acknowledged === 0)) await sleep(10);
     const before = writers.map(({ acknowledged }) => acknowledged);
     const backup = join(temporaryFolder(), 'backup.db');
     const { code, stdout, stderr } = await scrip(['backup', `file:${backup}`], ledgerAt(file));

@@ -190,7 +190,7 @@ describe('scrip verify with long output', () => {
     for (const command of ['key list', 'digest', 'export --account "Lovelace Ltd" --format csv']) {
       const { code, stderr } = await shell(`$SCRIP ${command} > /dev/full`);
       const errors = stderr.replaceAll(/^exporting: .*\n/gm, '');
-      assert.match(errors, /^Standard output cannot be written \(ENOSPC[^\n]*\)\.\n$/, command);
+      assert.match(errors, /^Cannot write to standard output \(ENOSPC[^\n]*\)\.\n$/, command);
       assert.equal(code, 1);
     }
   });

@@ -143,7 +143,7 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     await assertOneLine(
       ['webhook', 'resend', '1', '--event', 'evt_1'],
       environment,
-      /^Event evt_1 is neither pending nor among the latest deliveries of webhook endpoint 1\. Select it by time, with --from and --to\.$/,
+      /^Event evt_1 is neither pending nor among the latest deliveries of webhook endpoint 1\. To resend it by time, use --from and --to\.$/,
     );
   });
 

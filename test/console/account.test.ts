@@ -40,7 +40,7 @@ onBothStores('the account', (start) => {
     assert.match((await owner.get(PATH)).text, /<code>scrip key create --account NAME<\/code>, need the new name\./);
     assert.equal((await member.post(`${PATH}/name`, { name: 'Mine' })).status, 403);
     assert.doesNotMatch((await member.get(PATH)).text, /Rename account/);
-    assertGoesTo(await other.post(`${PATH}/name`, { name: 'Lovelace & Co' }), `${PATH}?notice=renamed`);
+    assertGoesTo(await other.post(`${PATH}/name`, { name: 'Lovelace & Co' }), `${PATH}?notice=taken`);
     const names = (await sql('SELECT name FROM accounts ORDER BY account')).map(({ name }) => name);
     assert.equal(names[0], 'Lovelace & Co');
     assert.match(String(names[1]), /^Lovelace & Co [0-9a-f]{6}$/, 'a name that is already used gets random digits');

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Sessions } from '../../src/console/identity/sessions.ts';
 import {
   assertGoesTo,
   decode,
@@ -25,6 +26,30 @@ const changeRole = (visitor: Visitor, id: string, role: string) =>
 const remove = (visitor: Visitor, id: string) => visitor.post(`/console/members/${id}/remove`);
 
 onBothStores('members of an account', (start) => {
+  test('an owner who becomes a member while a request is processed can neither invite people nor change roles', async (t) => {
+    const { scrip, sql } = await start();
+    const ada = await newOwner(scrip);
+    const bob = await newMember(scrip, ada, 'owner');
+    const [adaId, bobId] = [await idOf(sql, ada.email), await idOf(sql, bob.email)];
+    const viewer = Sessions.prototype.viewer;
+    t.mock.method(Sessions.prototype, 'viewer', async function (this: Sessions, token: string) {
+      const found = await viewer.call(this, token);
+      await sql(`UPDATE console_members SET role = 'member' WHERE user_id = '${bobId}'`);
+      return found;
+    });
+    const requests = [
+      () => bob.post('/console/members/invite', { role: 'owner' }),
+      () => changeRole(bob, bobId, 'owner'),
+      () => remove(bob, adaId),
+    ];
+    for (const request of requests) {
+      await sql(`UPDATE console_members SET role = 'owner' WHERE user_id = '${bobId}'`);
+      assert.equal((await request()).status, 403);
+    }
+    assert.deepEqual(await sql('SELECT * FROM console_invitations WHERE used_at IS NULL'), []);
+    assert.equal((await sql("SELECT * FROM console_members WHERE role = 'owner'")).length, 1);
+  });
+
   test('an account keeps at least one owner, even if its two owners try to leave or become members at the same time', async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);

@@ -303,7 +303,7 @@ test('the page of an end user lists renewals that are due but not stored yet', a
 test('while renewals are due but not stored yet, the overview and the lists of end users say that they are missing', async () => {
   const console = await MemoryConsole.start();
   console.run({ kind: 'start-cycle', amount: 9, validityDays: 7, onActive: 'refuse' });
-  const missing = /Renewals that were due earlier are still being stored, and are not included yet\./;
+  const missing = /Renewals and lapses that were due earlier are still being stored, and are not included yet\./;
   for (const path of ['/console/overview', '/console/end-users']) {
     assert.doesNotMatch((await console.get(path)).text, missing);
     console.advance(7 * DAY_MS);

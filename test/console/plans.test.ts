@@ -219,7 +219,7 @@ test('a change of plan that starts now stops the current cycle, and the preview 
   const preview = textOf(page);
   assert.match(
     preview,
-    /Starts Now Balance after you confirm 5,600 credits Current cycle Stops\. Its remaining 600 credits stay usable until 20 Dec 2026, 14:05 \./,
+    /Starts Now Balance after you confirm 5,600 credits Current cycle Stops\. Its remaining 600 credits stay usable until 20 Dec 2026, 14:05 UTC \./,
   );
   assert.doesNotMatch(preview, /Expires when the plan starts/);
   const changed = await confirm(console, page);

@@ -288,6 +288,21 @@ onOneStore('session cookie', (start) => {
     assert.match(String((await visitor.get('/console')).headers['strict-transport-security']), /max-age=/);
   });
 
+  test('if PUBLIC_URL is an HTTPS address, sign-in is refused to a browser that uses plain HTTP', async () => {
+    const { scrip } = await start({ publicUrl: 'https://scrip.example' });
+    const { email } = await newOwner(scrip);
+    const direct = { host: '192.168.0.4:8080', origin: 'http://192.168.0.4:8080' };
+    const visitor = new Visitor(scrip, direct);
+    assert.match((await visitor.get('/console/sign-in')).text, /Serve Scrip over HTTPS/);
+    assert.equal((await visitor.signIn(email)).status, 403);
+    const encrypted = [
+      { host: 'scrip.example' },
+      { host: '192.168.0.4:8080', 'sec-fetch-site': 'same-origin' },
+      { host: '192.168.0.4:8080', 'x-forwarded-for': '192.0.2.7' },
+    ];
+    for (const headers of encrypted) assertGoesTo(await new Visitor(scrip, headers).signIn(email), '/console/overview');
+  });
+
   test('over plain HTTP, the session cookie is set only on loopback addresses', async () => {
     const { scrip } = await start();
     const { email } = await newOwner(scrip);

@@ -33,7 +33,10 @@ onBothStores('sign-up', (start) => {
       /The account <strong>Acme<\/strong> has no members yet\. When you sign up, you become the owner/,
     );
     assert.match(page, /name="name" type="text" value="Acme"/);
-    assert.match(page, /<code>scrip key create --account NAME<\/code>, need the name that you enter here\./);
+    assert.match(
+      page,
+      /<code>scrip key create --account NAME<\/code>, then need the new name, which the Account page shows\./,
+    );
     const email = someEmail();
     assertGoesTo(await visitor.signUp({ email: ` ${email.toUpperCase()} `, name: ' Lovelace Ltd ' }), OVERVIEW);
     assert(await visitor.isSignedIn(), 'signing up also signs in');
@@ -172,7 +175,7 @@ onOneStore('sign-up', (start) => {
     const stranger = new Visitor(scrip);
     const { status, text } = await stranger.signUp({ email: owner.email, password: 'nine white swans by a lake' });
     assert.deepEqual([status, stranger.cookies.size], [200, 0]);
-    assert.match(text, /id="email-error">This address already has an account/);
+    assert.match(text, /id="email-error">This address is already in use/);
     assert.deepEqual(await tables(), before);
     assert.equal((await stranger.signIn(owner.email, 'nine white swans by a lake')).status, 200);
     assertGoesTo(await stranger.signIn(owner.email), OVERVIEW);
@@ -299,7 +302,7 @@ onOneStore('joining an account', (start) => {
     const credentials = { email: other.email, password: PASSWORD };
     const taken = await new Visitor(scrip).post(link, credentials);
     assert.equal(taken.status, 200);
-    assert.match(taken.text, /id="email-error">This address already has an account/);
+    assert.match(taken.text, /id="email-error">This address is already in use/);
     for (const reply of [await other.get(link), await other.post(link, { email: someEmail(), password: PASSWORD })]) {
       assert.equal(reply.status, 200);
       assert.match(decode(reply.text), new RegExp(`signed in as ${other.email}, a member of <strong>Other<`));

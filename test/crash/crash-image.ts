@@ -17,15 +17,14 @@ import { commandOf, END_USERS, isAddition, type JournalLine, kindOf } from './re
 const SENT_AGAIN = 24;
 
 export class Known {
-  isOpen = false;
   readonly batches: (readonly number[])[] = [];
   readonly answers = new Map<number, string>();
   readonly made = new Map<number, TransactionId | null>();
   readonly #named = new Map<number, TransactionId>();
 
   learn(line: JournalLine): void {
-    if ('open' in line) this.isOpen = true;
-    else if ('batch' in line) {
+    if ('open' in line) return;
+    if ('batch' in line) {
       this.batches.push(line.batch);
       for (const [serial, id] of Object.entries(line.named)) this.#named.set(Number(serial), id);
     } else {

@@ -4,7 +4,7 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -51,13 +51,15 @@ if (spawnSync('strace', ['--version']).status !== 0) {
 const started = performance.now();
 say(`seed ${seed}; repeat with: npm run failing-disk -- --times ${times} --seed ${seed}`);
 let hasFailed = false;
+/** How many system calls strace has made fail or delayed. */
+let injected = 0;
 for (const fault of FAULTS) {
   const once = Array.from({ length: Number(times) }, (_, index) => failureOf(fault, `${index + 1}`, false));
   const often = [failureOf(fault, '1+7', false), failureOf(fault, '1+', true), failureOf(fault, '5+', true)];
   await examine(fault.name, [...once, ...often]);
 }
 await examine('fsync takes 300 ms', [
-  failureOf({ name: 'slow', inject: 'fsync:delay_enter=300ms' }, '1+', false, 2_000),
+  failureOf({ name: 'slow', inject: 'fsync,fdatasync:delay_enter=300ms' }, '1+', false, 2_000),
 ]);
 await examine('a write takes 20 ms', [
   failureOf({ name: 'slow', inject: 'pwrite64:delay_enter=20ms' }, '1+', false, 2_000),
@@ -77,12 +79,16 @@ function failureOf({ name, inject }: Fault, when: string, mustFail: boolean, las
 function injecting(inject: string): BreakDisk {
   return async ({ pid }) => {
     const calls = inject.split(':')[0];
-    const args = ['-f', '-o', '/dev/null', '-e', `trace=${calls}`, '-e', `inject=${inject}`, '-p', String(pid)];
+    const folder = mkdtempSync(join(tmpdir(), 'scrip-strace-'));
+    const trace = join(folder, 'trace');
+    const args = ['-f', '-o', trace, '-e', `trace=${calls}`, '-e', `inject=${inject}`, '-p', String(pid)];
     const strace = spawn('strace', args, { stdio: ['ignore', 'ignore', 'pipe'] });
     await attached(strace);
     return async () => {
       strace.kill('SIGINT');
       if (strace.exitCode === null && strace.signalCode === null) await once(strace, 'exit');
+      injected += readFileSync(trace, 'utf8').match(/\((?:INJECTED|DELAYED)\b/g)?.length ?? 0;
+      rmSync(folder, { recursive: true });
     };
   };
 }
@@ -110,6 +116,7 @@ async function withServer<Result>(weakness: 'deaf' | null, use: (server: Failing
 }
 
 async function examine(name: string, failures: readonly Failure[]): Promise<void> {
+  injected = 0;
   const seen = await withServer(null, async (server) => {
     const all: Seen[] = [];
     for (const [index, failure] of failures.entries()) {
@@ -121,8 +128,11 @@ async function examine(name: string, failures: readonly Failure[]): Promise<void
   });
   const total = sumOf(seen);
   const wrong = seen.flatMap((one, index) => faultsOf(one).map((sentence) => `${failures[index]?.name}: ${sentence}`));
+  if (injected === 0) wrong.push('no system call failed or was delayed');
   hasFailed ||= wrong.length > 0;
-  say(`${wrong.length === 0 ? 'ok' : 'NOT OK'}  ${name}, ${failures.length} times: ${summaryOf(total)}`);
+  say(
+    `${wrong.length === 0 ? 'ok' : 'NOT OK'}  ${name}, ${failures.length} times: ${injected} system calls; ${summaryOf(total)}`,
+  );
   for (const sentence of wrong.slice(0, SHOWN)) say(`        ${sentence}`);
 }
 
@@ -135,7 +145,7 @@ async function examineControl(): Promise<void> {
   });
   const isCaught = seen === null || seen.lost > 0;
   hasFailed ||= !isCaught;
-  const summary = seen === null ? 'found a posting missing and stopped writing' : summaryOf(seen);
+  const summary = seen === null ? 'the server stopped writing' : summaryOf(seen);
   say(`${isCaught ? 'ok' : 'NOT OK'}  control: a failed COMMIT is treated as a success: ${summary}`);
 }
 

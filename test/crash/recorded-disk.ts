@@ -21,6 +21,7 @@ export class RecordedDisk {
   readonly #syncs = new Map<string, { file: RecordedFile; written: ReadonlySet<Unfinished> }>();
   fsyncs = 0;
   failedFsyncs = 0;
+  failedWrites = 0;
   writes = 0;
 
   constructor(folder: string, { isFsyncIgnored = false } = {}) {
@@ -111,6 +112,7 @@ export class RecordedDisk {
     const { file, change } = this.#changes.get(thread) ?? assert.fail(`thread ${thread} has begun no change`);
     this.#changes.delete(thread);
     if (result < 0) {
+      this.failedWrites += 1;
       file.underWay = file.underWay.filter((other) => other !== change);
       return;
     }

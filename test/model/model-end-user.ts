@@ -185,7 +185,7 @@ export class EndUser {
     });
   }
 
-  /** In burn order: by start, then by creation. */
+  /** In spending order: by start, then by creation. */
   valid(now: number): Grant[] {
     const valid = this.grants.filter((grant) => grant.start <= now && now < grant.end);
     // Sorting is slow, and the grants are usually in order already.

@@ -41,7 +41,7 @@ export async function* besideReaders(
 }
 
 /** All transactions use one cycle, because most end users have few cycles. */
-async function historyOf({ server, key }: Loaded, transactions: number): Promise<string> {
+export async function historyOf({ server, key }: Loaded, transactions: number): Promise<string> {
   const end_user_id = crypto.randomUUID();
   const add = requestOf(key, '/add', { end_user_id, amount: transactions });
   const subtract = requestOf(key, '/subtract', { end_user_id, amount: 1 });

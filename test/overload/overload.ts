@@ -7,11 +7,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { SERVER_LIMITS } from '../../src/http/limits.ts';
 import { auditProblems, newKey, ServerProcess } from '../load/server-process.ts';
 import { besideReaders, READINGS } from './list-readers.ts';
 import { percentile } from './open-loop.ts';
 import {
   Crowd,
+  faultsOf,
   fund,
   generatorFor,
   type Loaded,
@@ -19,6 +21,7 @@ import {
   othersWait,
   overload,
   readOf,
+  refusalFaultsOf,
   requestOf,
   sendAll,
   type UnderOverload,
@@ -37,6 +40,8 @@ const GENERATOR_RATE = 180_000;
 /** The server accepts more connections than the load generator opens, so that other clients can connect. */
 const CONNECTIONS_MAX = 2_000;
 const CONNECTIONS_SERVED = 3_100;
+/** One account may use only half of `inFlightMax`, even if no other account sends requests. */
+const AT_ONCE_MAX = SERVER_LIMITS.inFlightMax / 2;
 
 async function withServer(script: string | null, work: (loaded: Loaded) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-overload-'));
@@ -61,6 +66,7 @@ function report(
   name: string,
   { times, connections }: Pick<Overload, 'times' | 'connections'>,
   found: UnderOverload,
+  faults: readonly string[],
 ): void {
   const { peak, goodput, afterwards, meant, offered, answers, turnedAway, done, memory, recoveredMs } = found;
   const share = Math.round((100 * goodput) / peak);
@@ -72,6 +78,8 @@ function report(
   print(`  503 after ${turnedAway.join(', ')} ms, 200 after ${done.join(', ')} ms (median, 99%, maximum)`);
   print(`  memory ${memory.before} MiB before, at most ${memory.most} MiB; each second ${memory.bySecond.join(' ')}`);
   print(`  recovered within ${recoveredMs} ms; afterwards ${afterwards}/s`);
+  for (const fault of faults) print(`  FAILED: ${fault}`);
+  if (faults.length > 0) process.exitCode = 1;
 }
 
 async function measureGenerator(): Promise<void> {
@@ -94,12 +102,14 @@ async function storms(): Promise<void> {
   await measureGenerator();
   await withServer(SLOW_SERVER, async (loaded) => {
     const load = { times: 10, seconds, connections: 1_024, connectionsMax: CONNECTIONS_MAX };
-    report('A disk on which each batch takes 250 ms', load, await overload(loaded, load));
+    const found = await overload(loaded, load);
+    report('A disk on which each batch takes 250 ms', load, found, refusalFaultsOf(found, AT_ONCE_MAX));
   });
   for (const times of [2, 10]) {
     await withServer(null, async (loaded) => {
       const load = { times, seconds, connections: 64, connectionsMax: CONNECTIONS_MAX };
-      report(`A server limited by its processor, ${times} times its peak`, load, await overload(loaded, load));
+      const found = await overload(loaded, load);
+      report(`A server limited by its processor, ${times} times its peak`, load, found, faultsOf(found));
     });
   }
 }

@@ -175,13 +175,25 @@ async function recovery({ server, key, endUsers }: Loaded): Promise<number> {
   return Math.round(performance.now() - started);
 }
 
-/** The criteria do not depend on the speed of the machine. */
-export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnceMax: number): string[] {
+/** What is wrong under any overload. The criteria do not depend on the speed of the machine. */
+export function faultsOf({ answers, peak, goodput, recoveredMs }: UnderOverload): string[] {
   const faults: string[] = [];
   const others = Object.keys(answers).filter((status) => status !== '200' && status !== '503');
   if (others.length > 0) faults.push(`some responses have the status ${others}`);
+  if (goodput < GOODPUT_MIN * peak) faults.push(`the goodput is ${goodput} a second, and the peak was ${peak}`);
+  if (recoveredMs >= RECOVERY_MS_MAX)
+    faults.push(`reads still took more than ${CALM_MS} ms ${RECOVERY_MS_MAX} ms after the load`);
+  return faults;
+}
+
+/** What is wrong if the store is so slow that the server has to refuse requests. */
+export function refusalFaultsOf(found: UnderOverload, atOnceMax: number): string[] {
+  const { answers, peak, turnedAway, done, offered } = found;
+  const faults = faultsOf(found);
   if (!answers['503'])
     faults.push(`no request was refused, although ${offered} a second were sent and ${peak} are possible`);
+  else if (turnedAway[0] > done[0])
+    faults.push(`a refusal took ${turnedAway[0]} ms (median), and an accepted request ${done[0]} ms`);
   const longestMs = (1_000 * atOnceMax) / peak;
   if (done[2] > PATIENCE * longestMs)
     faults.push(
@@ -189,6 +201,9 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
     );
   return faults;
 }
+
+/** Some goodput is lost because the load generator uses the same processors as the server. */
+const GOODPUT_MIN = 0.5;
 
 /** A request may take up to `PATIENCE * longestMs`, because the load generator uses the same machine. */
 const PATIENCE = 3;

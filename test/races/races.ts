@@ -33,6 +33,15 @@ async function spendOn(name: string, url: string, processes: number): Promise<Do
   }
 }
 
+async function spendOnControl({ port }: ServerProcess): Promise<DoubleSpends> {
+  const spender = await Spenders.open([port], MANY_SOCKETS, '');
+  try {
+    return await doubleSpends([spender], ALL_RACES.length);
+  } finally {
+    spender.close();
+  }
+}
+
 async function spendAt(servers: readonly ServerProcess[], key: string): Promise<DoubleSpends> {
   const ports = servers.map(({ port }) => port);
   const spenders = [await Spenders.open(ports, FEW_SOCKETS, key), await Spenders.open(ports, MANY_SOCKETS, key)];
@@ -65,10 +74,7 @@ try {
     {},
     join(import.meta.dirname, 'unlocked-service.ts'),
   );
-  const spender = await Spenders.open([control.port], MANY_SOCKETS, '');
-  const broken = await doubleSpends([spender], ALL_RACES.length);
-  spender.close();
-  await control.end('SIGKILL');
+  const broken = await spendOnControl(control).finally(() => control.end('SIGKILL'));
   print(lineOf('control without a lock', broken));
   assert(broken.overGrants > 0, 'the test found no double spending in the control');
   const spent = [

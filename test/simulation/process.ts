@@ -6,10 +6,10 @@ import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger } from 'fastify';
 import { GroupCommit, type Requester, type ResultCallback } from '../../src/batching/group-commit.ts';
-import { idempotencySweep } from '../../src/batching/idempotency-sweep.ts';
 import { IntervalJob } from '../../src/batching/interval-job.ts';
 import type { QueueLimits } from '../../src/batching/queue-space.ts';
 import { RenewalJob } from '../../src/batching/renewal-job.ts';
+import { sweepJob } from '../../src/batching/sweep-job.ts';
 import { deriveEvents } from '../../src/events/derive.ts';
 import { PageQueue } from '../../src/http/admission/page-queue.ts';
 import { Authenticator, type LatestKey } from '../../src/http/auth/authenticator.ts';
@@ -56,7 +56,10 @@ export class Process implements Owner {
     );
     this.jobs = [
       new RenewalJob(store, this.commit, () => onTrouble('renewals fail')),
-      idempotencySweep(store, retention, () => onTrouble('the sweep fails')),
+      sweepJob(
+        () => store.deleteExpiredRecords(retention),
+        () => onTrouble('the sweep fails'),
+      ),
       jobOf(
         () => store.updateTotals(),
         () => onTrouble('the totals fail'),

@@ -40,6 +40,26 @@ test('an endpoint receives events as signed requests, and its position in the ev
   assert.deepEqual(deliveries.map(({ eventId }) => eventId).sort(), ids);
 });
 
+test('an idle job reads no pages of the event log, and a failed read is repeated', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  const { events } = setting;
+  await addEndpoint(setting, receiver.url());
+  events.add('u1');
+  const job = setting.job();
+  await until(() => receiver.received.length === 1, job);
+  await ticks(3, job);
+  const { pagesRead } = events;
+  await ticks(5, job);
+  assert.equal(events.pagesRead, pagesRead);
+  const failing = t.mock.method(events, 'page', () => Promise.reject(new Error('the read failed')));
+  events.add('u1');
+  await ticks(2, job);
+  assert(failing.mock.callCount() > 0);
+  failing.mock.restore();
+  await until(() => receiver.received.length === 2, job);
+});
+
 test('an endpoint with a list of event types receives only events of these types', async (t) => {
   await using receiver = await Receiver.start();
   const setting = await webhookSetting(t);

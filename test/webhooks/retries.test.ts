@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
+import { Leases } from '../../src/events/webhooks/leases.ts';
 import { RETRIED_MS, RETRY_DELAYS_MS, retryDelayMs } from '../../src/events/webhooks/retry-schedule.ts';
 import type { WebhookJob } from '../../src/events/webhooks/webhook-job.ts';
 import { testResending } from './resend-cases.ts';
@@ -19,6 +20,52 @@ import {
   webhookSetting,
   withStatus,
 } from './webhook-fixture.ts';
+
+test('if a crash of the database undoes the latest changes of a sender, no event is lost', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  const { database, events } = setting;
+  const { id } = await addEndpoint(setting, receiver.url());
+  const [first] = events.add('u1');
+  let now = Date.now();
+  const job = setting.job({ now: () => now, retryDelay: () => 60_000 });
+  await until(async () => (await storedPosition(setting, id)) === 1, job);
+  receiver.answer = withStatus(500);
+  const [second] = events.add('u1');
+  await until(async () => (await storedPosition(setting, id)) === 2, job);
+  assert.deepEqual(await pendingIds(setting, id), [second]);
+  await database.queries.deleteFrom('webhook_pending').execute();
+  await database.queries.updateTable('webhook_endpoints').set({ position: '1' }).execute();
+  receiver.answer = withStatus(200);
+  now += 60_000;
+  await until(async () => (await storedPosition(setting, id)) === 2, job);
+  assert.deepEqual(
+    receiver.received.map((request) => request.id),
+    [first, second, second],
+  );
+});
+
+test('a sender stores no changes if the database has lost its earlier changes', async (t) => {
+  await using receiver = await Receiver.start();
+  const setting = await webhookSetting(t);
+  const { database, events } = setting;
+  const { id } = await addEndpoint(setting, receiver.url());
+  events.add('u1');
+  const job = setting.job();
+  await until(async () => (await storedPosition(setting, id)) === 1, job);
+  const look = Leases.prototype.look;
+  // The database loses the changes after the job has read the position.
+  t.mock.method(Leases.prototype, 'look', async function (this: Leases) {
+    const seen = await look.call(this);
+    await database.queries.updateTable('webhook_endpoints').set({ position: '0' }).execute();
+    return seen;
+  });
+  events.add('u1');
+  job.nudge();
+  await until(() => receiver.received.length === 2);
+  await job.tick();
+  assert.equal(await storedPosition(setting, id), 0);
+});
 
 test('an endpoint that fails five times in a row gets no new events for five minutes, unless a retry succeeds', async (t) => {
   await using receiver = await Receiver.start();

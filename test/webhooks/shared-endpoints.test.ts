@@ -107,7 +107,7 @@ test('a process sends nothing after another process has leased its endpoint betw
   await using receiver = await Receiver.start();
   const { setting, job } = await leasedBy(t, receiver);
   await setTimeout(LEASES.leaseMs + 50);
-  const lease = { leased_by: 'another process', leased_until: Date.now() + 60_000 };
+  const lease = { leased_by: 'another process', leased_until: Date.now() + LEASES.leaseMs };
   t.mock.method(Leases.prototype, 'look', async function (this: Leases) {
     const seen = await looks.call(this);
     await setting.database.queries.updateTable('webhook_endpoints').set(lease).execute();
@@ -126,7 +126,7 @@ test('a process that has lost the lease of an endpoint stores nothing more for t
   setting.events.add('u1', 5);
   job.nudge();
   await until(() => receiver.received.length === 5);
-  const lease = { leased_by: 'another process', leased_until: Date.now() + 60_000 };
+  const lease = { leased_by: 'another process', leased_until: Date.now() + LEASES.leaseMs };
   await setting.database.queries.updateTable('webhook_endpoints').set(lease).execute();
   await ticks(5, job);
   await job.stop();

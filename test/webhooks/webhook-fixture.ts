@@ -74,7 +74,7 @@ export function withStatus(status: number, text = ''): Answer {
 }
 
 /** An event's position is its number, counted from 1. */
-export class MemoryEvents implements Pick<EventLog, 'page' | 'positionBefore'> {
+export class MemoryEvents implements Pick<EventLog, 'page' | 'latest' | 'positionBefore'> {
   readonly events: LoggedEvent[] = [];
   pagesRead = 0;
 
@@ -99,6 +99,10 @@ export class MemoryEvents implements Pick<EventLog, 'page' | 'positionBefore'> {
       position += 1;
     }
     return Promise.resolve({ events, position: String(position), hasMore: position < this.events.length });
+  }
+
+  latest(): Promise<string> {
+    return Promise.resolve(String(this.events.length));
   }
 
   positionBefore(): Promise<string> {

@@ -44,13 +44,11 @@ export async function createAccount(queries: AccountQueries, name: string, now: 
   return account;
 }
 
-/** If the name is taken, appends random digits, as for a new account. */
-export async function renameAccount(queries: AccountQueries, account: number, name: string): Promise<void> {
-  await queries
-    .updateTable('accounts')
-    .set({ name: await freeName(queries, name, account) })
-    .where('account', '=', account)
-    .execute();
+/** If the name is taken, appends random digits, as for a new account. @returns the new name */
+export async function renameAccount(queries: AccountQueries, account: number, wanted: string): Promise<string> {
+  const name = await freeName(queries, wanted, account);
+  await queries.updateTable('accounts').set({ name }).where('account', '=', account).execute();
+  return name;
 }
 
 async function freeName(queries: AccountQueries, name: string, account: number): Promise<string> {

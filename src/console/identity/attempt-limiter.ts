@@ -1,6 +1,6 @@
 // Limits attempts to sign in, sign up or reset a password. In each window of 15 minutes, each client and each subject
-// has a maximum number of attempts. The subject of a sign-in is the pair of email address and client, so that an
-// attacker cannot lock the user out. The subject of every other attempt is the email address.
+// has a maximum number of attempts. The subject is the pair of email address and client, so that an attacker cannot lock
+// the user out. The number of emails to each address is limited too.
 //
 // An attempt is counted before it is made, so that parallel attempts cannot exceed the limit. An attempt that exceeds one
 // limit does not count toward the other: a client over its limit must not use up the attempts of email addresses.
@@ -15,6 +15,7 @@ import { sha256Of } from './secret-token.ts';
 const WINDOW_MS = 15 * 60_000;
 const PER_SUBJECT_MAX = 10;
 const PER_CLIENT_MAX = 100;
+const MAILS_MAX = 5;
 
 export interface Attempt {
   readonly action: 'sign-in' | 'sign-up' | 'reset';
@@ -41,6 +42,11 @@ export class AttemptLimiter {
     const subjectWaitMs = await this.#count(subjectKey(attempt), PER_SUBJECT_MAX);
     if (subjectWaitMs > 0) await this.#uncount(clientKey(attempt));
     return subjectWaitMs;
+  }
+
+  /** Counts an email. @returns false if the address has already received the maximum number of emails */
+  async mayMail(email: string): Promise<boolean> {
+    return (await this.#count(sha256Of(`mail to ${email}`), MAILS_MAX)) === 0;
   }
 
   /** Deletes the subject's count, and subtracts this attempt from the client's count. */
@@ -86,7 +92,7 @@ export class AttemptLimiter {
 }
 
 function subjectKey({ action, email, client }: Attempt): string {
-  return sha256Of(action === 'sign-in' ? `${action} ${email} from ${client}` : `${action} ${email}`);
+  return sha256Of(`${action} ${email} from ${client}`);
 }
 
 function clientKey({ action, client }: Attempt): string {

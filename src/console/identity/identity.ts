@@ -22,14 +22,15 @@ interface IdentityOptions {
 }
 
 export function openIdentity({ database, signUp, mailer, now, onMailError }: IdentityOptions) {
-  const mail = new OutgoingMail(mailer, onMailError);
+  const attempts = new AttemptLimiter(database, now);
+  const mail = new OutgoingMail(mailer, (email) => attempts.mayMail(email), onMailError);
   const shared = { database, mail, passwords: new PasswordHasher(), now };
   return {
     users: new Users(shared),
     registrations: new Registrations({ ...shared, signUp }),
     members: new Members(database, now),
     sessions: new Sessions(database, now),
-    attempts: new AttemptLimiter(database, now),
+    attempts,
     database,
     /** Waits for the emails that are being sent. */
     close: () => mail.done(),

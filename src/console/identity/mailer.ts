@@ -35,8 +35,8 @@ export function createMailer({ smtpUrl, from }: MailSettings, publicUrl: () => s
     sendAlreadyRegistered: (email: string) =>
       send(
         email,
-        'You already have a Scrip account',
-        `You (or someone using this address) tried to sign up for Scrip, but this address already has an account.\nNothing was changed. To sign in or reset your password, open this link:\n\n${publicUrl()}/console/sign-in\n`,
+        'You have already signed up for Scrip',
+        `You (or someone using this address) tried to sign up for Scrip, but this address is already in use.\nNothing was changed. To sign in or reset your password, open this link:\n\n${publicUrl()}/console/sign-in\n`,
       ),
     sendPasswordReset: (email: string, token: string) =>
       send(

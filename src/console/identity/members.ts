@@ -4,7 +4,7 @@ import type { Role } from '../../accounts/membership.ts';
 import { DAY_MS } from '../../ledger/instant.ts';
 import type { AccountDatabase, AccountQueries } from '../../store/account-database.ts';
 import { renameAccount } from './accounts.ts';
-import { sha256Of } from './secret-token.ts';
+import { newToken, sha256Of } from './secret-token.ts';
 
 const INVITATION_MS = 7 * DAY_MS;
 
@@ -31,8 +31,20 @@ export interface PendingInvitation {
   readonly expiresAt: number;
 }
 
-/** `last-owner`: the change is refused, because the account would have no owner left. */
-export type MemberChange = 'done' | 'not-found' | 'last-owner';
+export interface NewInvitation {
+  readonly account: number;
+  readonly role: Role;
+  /** The owner who creates the invitation; null for the command line. */
+  readonly inviterId: string | null;
+  /** The `formHash` of the console form that creates the invitation; null if there is none. */
+  readonly formSha256: string | null;
+}
+
+/**
+ * `last-owner`: the change is refused, because the account would have no owner left. `not-owner`: the change is refused,
+ * because the person who makes the change is no longer an owner.
+ */
+export type MemberChange = 'done' | 'not-found' | 'last-owner' | 'not-owner';
 
 export class Members {
   readonly #database: AccountDatabase;
@@ -55,33 +67,43 @@ export class Members {
       .execute();
   }
 
-  async rename(account: number, name: string): Promise<void> {
-    await this.#database.alone((queries) => renameAccount(queries, account, name));
+  /** @returns the new name, which has a suffix if another account has the wanted name */
+  rename(account: number, name: string): Promise<string> {
+    return this.#database.alone((queries) => renameAccount(queries, account, name));
   }
 
   /**
-   * @param inviterId the owner who creates the invitation; null for the command line
-   * @param token the token for the invitation link; only its SHA-256 is stored
-   * @returns false if an invitation with this token was already created
+   * @returns the token for the invitation link, of which only the SHA-256 is stored; `already-created` if the form has
+   * already created an invitation; `not-owner` if the inviter is not an owner of the account
    */
-  async invite(account: number, role: Role, inviterId: string | null, token: string): Promise<boolean> {
-    const now = this.#now();
-    const { queries } = this.#database;
-    await queries.deleteFrom('console_invitations').where('expires_at', '<=', now).execute();
-    const { numInsertedOrUpdatedRows } = await queries
-      .insertInto('console_invitations')
-      .values({
-        token_sha256: sha256Of(token),
-        account,
-        role,
-        created_at: now,
-        expires_at: now + INVITATION_MS,
-        used_at: null,
-        inviter_id: inviterId,
-      })
-      .onConflict((conflict) => conflict.column('token_sha256').doNothing())
-      .executeTakeFirstOrThrow();
-    return numInsertedOrUpdatedRows === 1n;
+  invite({
+    account,
+    role,
+    inviterId,
+    formSha256,
+  }: NewInvitation): Promise<{ readonly token: string } | 'already-created' | 'not-owner'> {
+    const token = newToken();
+    return this.#database.alone(async (queries) => {
+      const now = this.#now();
+      await queries.deleteFrom('console_invitations').where('expires_at', '<=', now).execute();
+      // A person whose role changed a moment ago must not get an invitation that makes the person an owner again.
+      if (inviterId !== null && !(await isOwner(queries, account, inviterId))) return 'not-owner';
+      const { numInsertedOrUpdatedRows } = await queries
+        .insertInto('console_invitations')
+        .values({
+          token_sha256: sha256Of(token),
+          account,
+          role,
+          created_at: now,
+          expires_at: now + INVITATION_MS,
+          used_at: null,
+          inviter_id: inviterId,
+          form_sha256: formSha256,
+        })
+        .onConflict((conflict) => conflict.column('form_sha256').doNothing())
+        .executeTakeFirstOrThrow();
+      return numInsertedOrUpdatedRows === 1n ? { token } : 'already-created';
+    });
   }
 
   /** Returns null if the invitation is used, expired, withdrawn or unknown. */
@@ -133,9 +155,11 @@ export class Members {
    * the person's unused invitations.
    *
    * @param role null to remove the member
+   * @param actorId the owner who makes the change
    */
-  change(account: number, userId: string, role: Role | null): Promise<MemberChange> {
+  change(account: number, userId: string, role: Role | null, actorId: string): Promise<MemberChange> {
     return this.#database.alone(async (queries) => {
+      if (!(await isOwner(queries, account, actorId))) return 'not-owner';
       const members = await queries
         .selectFrom('console_members')
         .select(['user_id', 'role'])
@@ -156,6 +180,17 @@ export class Members {
       return 'done';
     });
   }
+}
+
+async function isOwner(queries: AccountQueries, account: number, userId: string): Promise<boolean> {
+  const owner = await queries
+    .selectFrom('console_members')
+    .select('user_id')
+    .where('account', '=', account)
+    .where('user_id', '=', userId)
+    .where('role', '=', 'owner')
+    .executeTakeFirst();
+  return owner !== undefined;
 }
 
 /** @returns null if the invitation is used, expired, withdrawn or unknown */

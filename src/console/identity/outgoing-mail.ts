@@ -1,15 +1,20 @@
-// Sends mail in the background, so that the response time does not reveal whether mail is sent.
+// Sends emails in the background, so that the response time does not reveal whether an email is sent.
 
 import type { Mailer } from './mailer.ts';
 
 export class OutgoingMail {
   readonly #mailer: Mailer | null;
+  readonly #mayMail: (email: string) => Promise<boolean>;
   readonly #onError: (error: unknown) => void;
   readonly #sending = new Set<Promise<void>>();
 
-  /** @param mailer null if no mail server is configured */
-  constructor(mailer: Mailer | null, onError: (error: unknown) => void) {
+  /**
+   * @param mailer null if no mail server is configured
+   * @param mayMail whether Scrip may send another email to an address now
+   */
+  constructor(mailer: Mailer | null, mayMail: (email: string) => Promise<boolean>, onError: (error: unknown) => void) {
     this.#mailer = mailer;
+    this.#mayMail = mayMail;
     this.#onError = onError;
   }
 
@@ -17,9 +22,12 @@ export class OutgoingMail {
     return this.#mailer !== null;
   }
 
-  sendLater(send: (mailer: Mailer) => Promise<void>): void {
-    if (this.#mailer === null) return;
-    const done = send(this.#mailer)
+  /** Sends nothing if the address has received too many emails. */
+  sendLater(email: string, send: (mailer: Mailer) => Promise<void>): void {
+    const mailer = this.#mailer;
+    if (mailer === null) return;
+    const done = this.#mayMail(email)
+      .then((may) => (may ? send(mailer) : undefined))
       .catch(this.#onError)
       .finally(() => void this.#sending.delete(done));
     this.#sending.add(done);

@@ -89,8 +89,8 @@ export class Registrations {
     const passwordHash = await passwords.hash(credentials.password);
     const newUser = { email: credentials.email, passwordHash };
     if (!mail.isPossible) return database.alone((queries) => this.#create(queries, newUser, entry));
-    mail.sendLater(async (mailer) => {
-      const { email } = newUser;
+    const { email } = newUser;
+    mail.sendLater(email, async (mailer) => {
       if (await userByEmail(database.queries, email)) await mailer.sendAlreadyRegistered(email);
       else await mailer.sendConfirmation(email, await this.#newLink(newUser, entry));
     });

@@ -51,23 +51,25 @@ export class Users {
 
   /** Looks up the user in the background, so that the response time does not reveal whether the user exists. */
   requestPasswordReset(email: string): void {
-    this.#options.mail.sendLater(async (mailer) => {
+    this.#options.mail.sendLater(email, async (mailer) => {
       const user = await userByEmail(this.#options.database.queries, email);
       if (user) await mailer.sendPasswordReset(email, await this.#newResetLink(user.id));
     });
   }
 
-  /** @returns the email address to which the link was sent; null if the link is invalid */
-  async emailOfResetLink(token: string): Promise<string | null> {
+  /** @returns the user to whom the link was sent; null if the link is invalid */
+  async userOfResetLink(token: string): Promise<{ readonly email: string; readonly accountName: string } | null> {
     const { database, now } = this.#options;
     const row = await database.queries
       .selectFrom('console_users as user')
       .innerJoin('console_password_resets as link', 'link.user_id', 'user.id')
-      .select('user.email')
+      .leftJoin('console_members as member', 'member.user_id', 'user.id')
+      .leftJoin('accounts', 'accounts.account', 'member.account')
+      .select(['user.email', 'accounts.name as accountName'])
       .where('link.token_sha256', '=', sha256Of(token))
       .where('link.expires_at', '>', now())
       .executeTakeFirst();
-    return row?.email ?? null;
+    return row === undefined ? null : { email: row.email, accountName: row.accountName ?? '' };
   }
 
   /** @returns false if the link is invalid */

@@ -63,7 +63,7 @@ function sessionList(sessions: readonly ListedSession[]): string {
 <td role="cell" class="end">!${isCurrent ? '' : html`<form method="post" action="/console/account/sessions/end"><input type="hidden" name="session" value="${id}"><button class="button secondary small" type="submit" aria-describedby="session-${id} used-${id}">Sign out</button></form>`}</td>
 </tr>`,
   );
-  const columns = [['Browser'], ['Signed in'], ['Last used (UTC)'], ['Action', 'end']] as const;
+  const columns = [['Browser'], ['Signed in (UTC)'], ['Last used (UTC)'], ['Action', 'end']] as const;
   const endAll =
     '<form method="post" action="/console/account/sessions/end"><button class="button secondary" type="submit">Sign out everywhere else</button></form>';
   return html`<section class="card">

@@ -121,6 +121,7 @@ function keyLog({ keys }: ApiKeysView): string {
   const columns = [['Time (UTC)'], ['Event'], ['Key'], ['By']] as const;
   return html`<section class="card">
 <h2>Log</h2>
+!${events.length > LOG_ROWS_MAX ? html`<p class="muted small">The latest ${LOG_ROWS_MAX} of ${numberText(events.length)} entries.</p>` : ''}
 !${table({ label: 'Log', columns, rows, isTall: rows.length > LOG_WITHOUT_SCROLLING_MAX })}
 </section>`;
 }

@@ -70,6 +70,8 @@ export function apiReferencePage(document: OpenApiDocument, apiUrl: string, view
   const calls = callsOf(document);
   const sections = tags.map(({ name, description = '' }) => {
     const own = calls.filter(({ operation }) => operation.tags?.includes(name));
+    // The tag of the webhooks has no calls.
+    if (own.length === 0) return '';
     return html`<h2 class="part" id="${name}">${name}</h2>
 <p class="muted lede">!${prose(description)}</p>
 !${own.map((call) => callSection(call, document, apiUrl))}`;
@@ -81,7 +83,7 @@ export function apiReferencePage(document: OpenApiDocument, apiUrl: string, view
 <nav class="calls" aria-label="Calls">!${links}</nav>
 <section class="card">
 <h2>Requests</h2>
-<p>Send JSON to <code>${apiUrl}</code>, or to <code>${apiUrl}/v1</code>, with an API key in the <code>Authorization: Bearer &lt;API key&gt;</code> header. Scrip refuses requests with unknown fields.</p>
+<p>Send JSON to <code>${apiUrl}</code>, or to <code>${apiUrl}/v1</code>, with an API key in the <code>Authorization: Bearer &lt;API key&gt;</code> header. The examples read the key from the shell variable <code>SCRIP_KEY</code>. Scrip refuses requests with unknown fields.</p>
 </section>
 !${sections}
 </div>`;
@@ -222,7 +224,10 @@ function requestOf({ method, path, operation }: Call, apiUrl: string): string {
     .filter(({ in: place }) => place === 'header')
     .map((parameter) => `${parameter.name}: ${exampleOf(parameter)}`);
   const url = `${apiUrl}${path}${query.size === 0 ? '' : `?${query}`}`;
-  const lines = [`curl ${method === 'GET' ? `"${url}"` : `-X ${method} ${url}`}`, `-H "Authorization: Bearer $KEY"`];
+  const lines = [
+    `curl ${method === 'GET' ? `"${url}"` : `-X ${method} ${url}`}`,
+    `-H "Authorization: Bearer $SCRIP_KEY"`,
+  ];
   if (requestBody !== undefined) lines.push(`-H 'Content-Type: application/json'`);
   for (const header of headers) lines.push(`-H '${header}'`);
   if (requestBody !== undefined) lines.push(`-d '${JSON.stringify(exampleIn(requestBody))}'`);

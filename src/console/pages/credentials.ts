@@ -36,7 +36,7 @@ HTTPS address. On the machine that runs Scrip, you can use http://localhost.</p>
 /** @param claimed the name of the existing account that the new user will own; null if sign-up creates an account */
 export function signUpPage(claimed: string | null, state: FormState | null): string {
   const accountName = { id: 'name', name: 'name', label: 'Account name', autocomplete: 'organization' };
-  const hint = `The name of your business or product.${claimed === null ? '' : ' Commands that name the account, such as <code>scrip key create --account NAME</code>, need the name that you enter here.'}`;
+  const hint = `The name of your business or product.${claimed === null ? '' : ' Commands that name the account, such as <code>scrip key create --account NAME</code>, then need the new name, which the Account page shows.'}`;
   const lede =
     claimed === null
       ? ''
@@ -50,7 +50,7 @@ export function signUpPage(claimed: string | null, state: FormState | null): str
 !${newPasswordField('Password', state)}
 <button class="button">Sign up</button>
 </form>
-<p class="muted">Already have an account? <a href="/console/sign-in">Sign in</a></p>`,
+<p class="muted">Already signed up? <a href="/console/sign-in">Sign in</a></p>`,
   );
 }
 
@@ -148,7 +148,7 @@ export function confirmEmailPage({ token, email, state }: MailedLinkView): strin
 
 export function addressTakenPage(): string {
   return signedOutPage(
-    'This email address already has an account',
+    'This email address is already in use',
     `<section class="card"><p>Nothing was changed. Sign in, or use another email address.</p>
 <p><a href="/console/sign-in">Sign in</a></p></section>`,
   );

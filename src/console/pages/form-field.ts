@@ -24,6 +24,7 @@ export interface Field {
   /** Whether the label of an optional field ends in "(optional)"; true by default. */
   readonly showsOptional?: boolean;
   readonly isWholeNumber?: boolean;
+  /** Whether the field gets the focus because the form has an error that concerns no single field. */
   readonly hasFocus?: boolean;
   /** A select element for the unit, beside the input. */
   readonly unit?: Select;
@@ -42,6 +43,7 @@ export interface Select {
 
 /** The key in `errors` for an error that concerns the whole form. */
 export const WHOLE_FORM = 'form';
+const FORM_ERROR_ID = 'form-error';
 
 /** @param state null if the form has not been submitted */
 export function field(options: Field, state: FormState | null): string {
@@ -82,7 +84,9 @@ function messages(id: string, error: string | null | undefined, hint: string | u
 
 function attributesOf(options: Omit<Field, 'unit'>, error: string | null | undefined): string {
   const { id, autocomplete = 'off', hint, isOptional, isWholeNumber, hasFocus } = options;
-  const describedBy = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ');
+  const describedBy = [hint && `${id}-hint`, error && `${id}-error`, hasFocus && FORM_ERROR_ID]
+    .filter(Boolean)
+    .join(' ');
   return [
     html` autocomplete="${autocomplete}"`,
     isOptional ? '' : ' required',
@@ -111,8 +115,9 @@ export function newPasswordField(label: string, state: FormState | null): string
   return field({ id: 'password', name: 'password', label, type: 'password', autocomplete, hint }, state);
 }
 
+/** A field with `hasFocus` refers to this error, so that screen readers announce it. */
 export function formError(state: FormState | null): string {
-  return alert(state?.errors[WHOLE_FORM]);
+  return alert(state?.errors[WHOLE_FORM], html` id="${FORM_ERROR_ID}"`);
 }
 
 /**
@@ -123,8 +128,8 @@ export function anyError(state: FormState | null): string {
   return alert(Object.values(state?.errors ?? {}).find((error) => error !== null));
 }
 
-function alert(error: string | null | undefined): string {
-  return error ? html`<p class="error" role="alert">${error}</p>` : '';
+function alert(error: string | null | undefined, attributes = ''): string {
+  return error ? html`<p class="error" role="alert"!${attributes}>${error}</p>` : '';
 }
 
 /** A form that is submitted twice with the same key takes effect only once. */

@@ -145,7 +145,8 @@ export interface Freshness {
   readonly isStoringDue: boolean;
 }
 
-export const STORING_DUE = 'Renewals that were due earlier are still being stored, and are not included yet.';
+export const STORING_DUE =
+  'Renewals and lapses that were due earlier are still being stored, and are not included yet.';
 
 /** @param figures for example `The totals` */
 export function freshnessText({ asOf, isStoringDue }: Freshness, figures: string): string {

@@ -27,7 +27,7 @@ export function membersPage(view: MembersView, context: PageContext): string {
 !${newInvitationUrl === null ? '' : newInvitation(newInvitationUrl)}
 <section class="card">
 <h2>Current members</h2>
-!${table({ label: 'Members', columns: [['Email'], ['Role'], ['Joined'], ['Actions', 'end']], rows })}
+!${table({ label: 'Members', columns: [['Email'], ['Role'], ['Joined (UTC)'], ['Actions', 'end']], rows })}
 </section>
 <section class="card">
 <h2>Invite someone</h2>

@@ -144,9 +144,9 @@ function firstSteps({ apiUrl }: OverviewView): string {
 <h2>Add your first credits</h2>
 <p>This account has no credits yet. To add some:</p>
 <ol class="steps">
-<li><a href="/console/api-keys">Create an API key</a> with the <em>write</em> scope and set the shell variable <code>KEY</code> to it.</li>
+<li><a href="/console/api-keys">Create an API key</a> with the <em>write</em> scope and set the shell variable <code>SCRIP_KEY</code> to it.</li>
 <li>Run this command. The ID of the end user can be any UUID:
-<pre class="code" tabindex="0"><code>!${addCreditsCommand(apiUrl, '$KEY')}</code></pre></li>
+<pre class="code" tabindex="0"><code>!${addCreditsCommand(apiUrl, '$SCRIP_KEY')}</code></pre></li>
 </ol>
 <p class="muted">The credits appear here and on the end user's page.</p>
 </section>`;

@@ -16,6 +16,7 @@ const PATH = '/console/account';
 
 const NOTICES = {
   renamed: 'Account renamed.',
+  taken: 'Account renamed. Another account has this name, so Scrip added a suffix.',
   password: 'Password changed. You have been signed out everywhere else.',
   ended: 'Signed out elsewhere. You are still signed in here.',
   theme: 'Appearance changed.',
@@ -34,8 +35,8 @@ export function accountRoutes(on: On, context: ConsoleContext): void {
       const state = { values: { name }, errors: { name: error } };
       return sendAccount(context, request, reply, { viewer, refused: { form: 'name', state } });
     }
-    await (await context.identity()).members.rename(viewer.account, name);
-    return done(reply, 'renamed');
+    const renamed = await (await context.identity()).members.rename(viewer.account, name);
+    return done(reply, renamed === name ? 'renamed' : 'taken');
   });
 
   on('POST /console/account/password', async (request, reply, viewer) => {

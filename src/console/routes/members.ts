@@ -5,10 +5,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ROLES, type Role } from '../../accounts/membership.ts';
 import type { ConsoleContext } from '../console-context.ts';
 import type { MemberChange } from '../identity/members.ts';
-import { newToken } from '../identity/secret-token.ts';
 import type { Viewer } from '../layout.ts';
 import { membersPage, removeMemberPage } from '../pages/members.ts';
-import type { On } from '../permissions.ts';
+import { type On, refuseNonOwner } from '../permissions.ts';
 import { formField, formHash, noticeOf, pathField, redirectTo, sendError, sendPage } from '../request-reply.ts';
 
 const PATH = '/console/members';
@@ -36,12 +35,12 @@ export function memberRoutes(on: On, context: ConsoleContext): void {
   on('POST /console/members/invite', async (request, reply, viewer) => {
     const role = roleOf(request);
     if (role === null) return sendMembers(context, reply, viewer, { error: ROLE_ERROR });
-    // If the form is sent twice, both requests have the same token.
-    const token = formHash(request, viewer) ?? newToken();
     const { members } = await context.identity();
-    const isNew = await members.invite(viewer.account, role, viewer.userId, token);
-    if (!isNew) return redirectTo(reply, `${PATH}?notice=invited`);
-    const newInvitationUrl = `${context.publicUrlFor(request)}/console/join/${token}`;
+    const { account, userId } = viewer;
+    const created = await members.invite({ account, role, inviterId: userId, formSha256: formHash(request, viewer) });
+    if (created === 'not-owner') return refuseNonOwner(reply, viewer);
+    if (created === 'already-created') return redirectTo(reply, `${PATH}?notice=invited`);
+    const newInvitationUrl = `${context.publicUrlFor(request)}/console/join/${created.token}`;
     return sendMembers(context, reply, viewer, { newInvitationUrl });
   });
 
@@ -62,7 +61,7 @@ export function memberRoutes(on: On, context: ConsoleContext): void {
   on('POST /console/members/:user/remove', async (request, reply, viewer) => {
     const { members } = await context.identity();
     const userId = pathField(request, 'user');
-    const change = await members.change(viewer.account, userId, null);
+    const change = await members.change(viewer.account, userId, null, viewer.userId);
     const path = userId === viewer.userId ? '/console/sign-in?notice=left' : `${PATH}?notice=removed`;
     return sendChange(context, reply, viewer, { change, path });
   });
@@ -72,7 +71,7 @@ export function memberRoutes(on: On, context: ConsoleContext): void {
     if (role === null) return sendMembers(context, reply, viewer, { error: ROLE_ERROR });
     const { members } = await context.identity();
     const userId = pathField(request, 'user');
-    const change = await members.change(viewer.account, userId, role);
+    const change = await members.change(viewer.account, userId, role, viewer.userId);
     // Owners who have made themselves members can no longer see the members.
     const isOwnDemotion = userId === viewer.userId && role === 'member';
     const path = isOwnDemotion ? '/console/account?notice=role' : `${PATH}?notice=${role}`;
@@ -93,6 +92,7 @@ function sendChange(
   { change, path }: { change: MemberChange; path: string },
 ): FastifyReply | Promise<FastifyReply> {
   if (change === 'done') return redirectTo(reply, path);
+  if (change === 'not-owner') return refuseNonOwner(reply, viewer);
   if (change === 'not-found') return sendNotFound(reply, viewer);
   return sendMembers(context, reply, viewer, { error: LAST_OWNER_ERROR });
 }

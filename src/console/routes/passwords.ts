@@ -24,18 +24,20 @@ export function passwordResetRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/reset-password/:token', async (request, reply) => {
     if (context.cookieFor(request) === null) return sendHttpsRequired(reply);
     const token = pathField(request, 'token');
-    const email = await (await context.identity()).users.emailOfResetLink(token);
-    return email === null ? sendInvalidLink(reply) : sendPage(reply, resetPasswordPage({ token, email, state: null }));
+    const user = await (await context.identity()).users.userOfResetLink(token);
+    if (user === null) return sendInvalidLink(reply);
+    return sendPage(reply, resetPasswordPage({ token, email: user.email, state: null }));
   });
 
   on('POST /console/reset-password/:token', async (request, reply) => {
     if (context.cookieFor(request) === null) return sendHttpsRequired(reply);
     const { users } = await context.identity();
     const token = pathField(request, 'token');
-    const email = await users.emailOfResetLink(token);
-    if (email === null) return sendInvalidLink(reply);
+    const user = await users.userOfResetLink(token);
+    if (user === null) return sendInvalidLink(reply);
+    const { email } = user;
     const password = formField(request, 'password');
-    const error = passwordError(password, { email, accountName: '' });
+    const error = passwordError(password, user);
     if (error !== null)
       return sendPage(reply, resetPasswordPage({ token, email, state: { values: {}, errors: { password: error } } }));
     if (!(await users.resetPassword(token, password))) return sendInvalidLink(reply);

@@ -22,10 +22,10 @@ const NOTICES: Readonly<Record<string, string>> = {
   'check-inbox':
     'Check your inbox: we sent you an email with the next step. If the email does not arrive within a few minutes, submit the form again.',
   'reset-sent':
-    'If an account exists for the email address that you entered, we sent you a password reset link. Check your inbox.',
+    'If the email address that you entered belongs to a user, we sent a password reset link to it. Check your inbox.',
   'password-set': 'Password reset. Sign in with your new password.',
   'signed-out': 'You have signed out.',
-  left: 'You have left the account, and your user has been deleted.',
+  left: 'You have left the account, and your console user has been deleted.',
   'session-ended': 'Nothing was changed, because your session has ended. Sign in, and fill in the form again.',
 };
 

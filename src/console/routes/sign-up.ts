@@ -31,7 +31,7 @@ import { attemptPassword, CREDENTIALS_CHARACTERS_MAX, sendHttpsRequired, sendInv
  */
 const REGISTRATION_MS_MIN = 300;
 
-const ADDRESS_TAKEN = 'This address already has an account. Sign in, or use another address.';
+const ADDRESS_TAKEN = 'This address is already in use. Sign in, or use another address.';
 
 export function signUpRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/sign-up', async (request, reply) => {

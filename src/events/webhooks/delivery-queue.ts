@@ -1,5 +1,5 @@
 // The queue of events for one endpoint, in memory. An end user's events are delivered one at a time and in order,
-// so only the first event of each end user, called the head, can be sent.
+// so only the first event of each end user can be sent.
 //
 //   read from the event log:    waiting → sending → done
 //                                            ↓ failed
@@ -91,7 +91,7 @@ export class DeliveryQueue {
   /** Moves the end users whose first event is due for a retry from `#later` to `#ready`. */
   promote(now: Instant): void {
     for (const user of this.#later) {
-      if (this.#headOf(user).nextAttemptAt > now) continue;
+      if (this.#firstOf(user).nextAttemptAt > now) continue;
       this.#later.delete(user);
       this.#ready.add(user);
     }
@@ -100,8 +100,8 @@ export class DeliveryQueue {
   /** Takes the next event that is due, and marks it as being sent. @returns null if no event is due */
   next(now: Instant): QueuedEvent | null {
     for (const user of this.#ready) {
-      const head = this.#headOf(user);
-      if (head.nextAttemptAt <= now) return this.#send(head);
+      const first = this.#firstOf(user);
+      if (first.nextAttemptAt <= now) return this.#send(first);
       this.#ready.delete(user);
       this.#later.add(user);
     }
@@ -114,9 +114,9 @@ export class DeliveryQueue {
    */
   nextRetry(now: Instant): QueuedEvent | null {
     let retry: QueuedEvent | null = null;
-    for (const [head] of this.#users.values()) {
-      if (head === undefined || head.attempts === 0 || head.isSending || head.nextAttemptAt > now) continue;
-      if (retry === null || head.nextAttemptAt < retry.nextAttemptAt) retry = head;
+    for (const [first] of this.#users.values()) {
+      if (first === undefined || first.attempts === 0 || first.isSending || first.nextAttemptAt > now) continue;
+      if (retry === null || first.nextAttemptAt < retry.nextAttemptAt) retry = first;
     }
     return retry && this.#send(retry);
   }
@@ -133,7 +133,7 @@ export class DeliveryQueue {
 
   /** Whether any end user's first event has had a failed attempt. */
   hasFailed(): boolean {
-    for (const [head] of this.#users.values()) if (head !== undefined && head.attempts > 0) return true;
+    for (const [first] of this.#users.values()) if (first !== undefined && first.attempts > 0) return true;
     return false;
   }
 
@@ -205,8 +205,8 @@ export class DeliveryQueue {
   /** The earliest `queuedAt` among the first events of all end users; null if there is none. */
   oldestAt(): Instant | null {
     let oldest: Instant | null = null;
-    for (const [head] of this.#users.values())
-      if (head?.queuedAt != null && (oldest === null || head.queuedAt < oldest)) oldest = head.queuedAt;
+    for (const [first] of this.#users.values())
+      if (first?.queuedAt != null && (oldest === null || first.queuedAt < oldest)) oldest = first.queuedAt;
     return oldest;
   }
 
@@ -221,11 +221,11 @@ export class DeliveryQueue {
   }
 
   #newEvent(): QueuedEvent | null {
-    for (const user of this.#ready) if (this.#headOf(user).attempts === 0) return this.#headOf(user);
+    for (const user of this.#ready) if (this.#firstOf(user).attempts === 0) return this.#firstOf(user);
     return null;
   }
 
-  #headOf(user: string): QueuedEvent {
+  #firstOf(user: string): QueuedEvent {
     return this.#users.get(user)?.[0] as QueuedEvent;
   }
 
@@ -241,8 +241,8 @@ export class DeliveryQueue {
    * webhook_pending.
    */
   #isBlocked(event: QueuedEvent): boolean {
-    const head = this.#headOf(ownerOf(event));
-    return head.attempts > 0 || (head !== event && head.place !== null);
+    const first = this.#firstOf(ownerOf(event));
+    return first.attempts > 0 || (first !== event && first.place !== null);
   }
 
   #advance(): void {

@@ -25,6 +25,8 @@ export interface EndpointChanges {
   readonly endpointId: number;
   /** The revision that the sender has read. Pending events that a user restarted after it are not changed. */
   readonly revision: number;
+  /** The position in the database. If the database has another position, the changes must not be stored. */
+  readonly storedPosition: EventPosition | null;
   /** Null if the position has not changed. */
   readonly position: EventPosition | null;
   /** Undelivered events before `position`, to insert into `webhook_pending`. */
@@ -43,7 +45,8 @@ export interface EndpointChanges {
 
 /**
  * Maps each endpoint ID to the value of the `place` column for the first event in `passed`. The value is 0 if `passed`
- * is empty, and null if nothing was stored because the endpoint is no longer leased to this process.
+ * is empty, and null if nothing was stored because the endpoint is no longer leased to this process, or because the
+ * database has lost earlier changes in a crash or a failover.
  */
 type StoredChanges = ReadonlyMap<number, number | null>;
 
@@ -84,12 +87,13 @@ export class DeliveryStore {
   }
 
   /** The body of a pending event; null if the event was removed. */
-  async bodyOf(endpointId: number, place: number): Promise<string | null> {
+  async bodyOf(endpointId: number, { id, place }: Pick<QueuedEvent, 'id' | 'place'>): Promise<string | null> {
     const row = await this.#database.queries
       .selectFrom('webhook_pending')
       .select('body')
       .where('endpoint_id', '=', endpointId)
       .where('place', '=', place)
+      .where('event_id', '=', id)
       .executeTakeFirst();
     return row?.body ?? null;
   }
@@ -100,7 +104,8 @@ export class DeliveryStore {
 
   /**
    * Stores the changes of all senders in one transaction. If a crash undoes the transaction, some events are delivered
-   * again, but no event is lost: positions and pending events are stored together. Call `storeDeliveries` afterwards.
+   * again, but no event is lost: positions and pending events are stored together, and a later change is stored only if
+   * the database still has the position of the previous one. Call `storeDeliveries` afterwards.
    */
   async store(changes: readonly EndpointChanges[], now: Instant): Promise<StoredChanges> {
     // To avoid deadlocks, all processes lock the rows of endpoints in the same order.
@@ -182,8 +187,8 @@ export class DeliveryStore {
 
   /** @returns as in `StoredChanges` */
   async #storeOne(queries: AccountQueries, changes: EndpointChanges, now: Instant): Promise<number | null> {
-    const { endpointId, revision, position, passed, retries, finished, deliveries, pausedBecause, isReleased } =
-      changes;
+    const { endpointId, revision, storedPosition, position, passed, retries, finished, deliveries } = changes;
+    const { pausedBecause, isReleased } = changes;
     const { numUpdatedRows } = await queries
       .updateTable('webhook_endpoints')
       .set({
@@ -194,6 +199,7 @@ export class DeliveryStore {
       })
       .where('endpoint_id', '=', endpointId)
       .where('leased_by', '=', this.#process)
+      .where('position', storedPosition === null ? 'is' : '=', storedPosition)
       .executeTakeFirstOrThrow();
     if (numUpdatedRows === 0n) return null;
     for (let start = 0; start < finished.length; start += PLACES_PER_STATEMENT)

@@ -75,6 +75,8 @@ export class EndpointSender {
   /** The position in the event log after the last event that was read. */
   #readTo: EventPosition;
   #storedPosition: EventPosition | null;
+  /** The value of `latest` in the previous call of `tick`. */
+  #latest: EventPosition | null = null;
   #mayHaveMore = true;
   #isReading = false;
   #isDraining = false;
@@ -123,11 +125,22 @@ export class EndpointSender {
     return this.#queue.oldestAt();
   }
 
-  /** Looks for new events and for retries that are due. */
-  tick(): void {
+  /** The position in the database, if all changes so far have been stored. */
+  get storedPosition(): EventPosition | null {
+    return this.#storedPosition;
+  }
+
+  /**
+   * Looks for retries that are due and, if the event log has new events, for new events.
+   *
+   * @param latest the position at the end of the event log; null if unknown
+   */
+  tick(latest: EventPosition | null): void {
     if (!this.#mayUse()) this.abandon();
     this.#queue.promote(this.#options.now());
-    this.nudge();
+    if (latest !== this.#latest) this.#mayHaveMore = true;
+    this.#latest = latest;
+    void this.#read();
     this.#pump();
   }
 
@@ -168,6 +181,7 @@ export class EndpointSender {
     const changes: EndpointChanges = {
       endpointId: this.endpoint.id,
       revision: this.endpoint.revision,
+      storedPosition: this.#storedPosition,
       position: position === this.#storedPosition ? null : position,
       passed: events,
       retries: [...this.#failed].flatMap((event) =>
@@ -226,6 +240,7 @@ export class EndpointSender {
         await setImmediate();
       }
     } catch (error) {
+      this.#mayHaveMore = true;
       this.#options.onTrouble(error);
     } finally {
       this.#isReading = false;
@@ -274,7 +289,7 @@ export class EndpointSender {
     const { gate, onTrouble } = this.#options;
     await gate.enter(this.endpoint.account);
     try {
-      const body = event.body ?? (await this.#options.store.bodyOf(this.endpoint.id, event.place as number));
+      const body = event.body ?? (await this.#options.store.bodyOf(this.endpoint.id, event));
       if (body === null) this.#finish(event);
       else if (!this.#isRunning || !this.#mayUse()) this.#queue.putBack(event);
       else await this.#attempt(event, body);

@@ -75,7 +75,7 @@ const PAUSED_BY_USER = 'The endpoint was paused in the console or on the command
 
 interface Options {
   readonly database: AccountDatabase;
-  readonly secrets: SecretBox;
+  readonly secrets: Pick<SecretBox, 'seal'>;
   readonly now: () => number;
   readonly rules: AddressRules;
 }
@@ -121,6 +121,7 @@ export class Endpoints {
         paused_because: null,
         position: null,
         form_sha256: formSha256,
+        rotation_form_sha256: null,
       };
       await queries.insertInto('webhook_endpoints').values(values).execute();
       // After the INSERT: on Citus, the other order could deadlock with the senders, which update endpoints.
@@ -174,10 +175,10 @@ export class Endpoints {
     const isRotated = await this.#change(account, id, async (queries) => {
       const row = await queries
         .selectFrom('webhook_endpoints')
-        .select(['secret', 'previous_secrets', 'form_sha256'])
+        .select(['secret', 'previous_secrets', 'rotation_form_sha256'])
         .where('endpoint_id', '=', id)
         .executeTakeFirstOrThrow();
-      if (formSha256 !== null && row.form_sha256 === formSha256) return false;
+      if (formSha256 !== null && row.rotation_form_sha256 === formSha256) return false;
       const now = this.#options.now();
       const earlier = previousSecretsIn(row.previous_secrets).filter(({ expiresAt }) => expiresAt > now);
       const previous = [{ sealed: row.secret, expiresAt: now + PREVIOUS_SECRET_MS }, ...earlier];
@@ -185,7 +186,7 @@ export class Endpoints {
         .set({
           previous_secrets: JSON.stringify(previous.slice(0, PREVIOUS_SECRETS_MAX)),
           secret: this.#options.secrets.seal(secret),
-          form_sha256: formSha256,
+          rotation_form_sha256: formSha256,
         })
         .execute();
       return true;
@@ -298,7 +299,7 @@ export class Endpoints {
     const endpoint = await this.find(account, id);
     if (endpoint === null) return 0;
     const events = await eventsIn(this.#options.database.queries, endpoint, { from, to, max: RESENT_MAX });
-    const tooMany = `More than ${RESENT_MAX} events happened in this time range. Choose a shorter time range.`;
+    const tooMany = `This time range contains more than ${RESENT_MAX} events of the types that this endpoint receives. Choose a shorter time range.`;
     if (events === null) throw new InvalidEndpoint(tooMany);
     for (let start = 0; start < events.length; start += RESENT_PER_TRANSACTION) {
       const some = events.slice(start, start + RESENT_PER_TRANSACTION);

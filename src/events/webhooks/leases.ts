@@ -1,9 +1,11 @@
 // Decides which webhook endpoints this process delivers to. Several processes can serve one PostgreSQL ledger, and each
 // endpoint is leased to one of them. A lease expires after a few seconds unless the process renews it, so the endpoints
-// of a killed process become free. The database's clock determines when a lease expires.
+// of a killed process become free. The database's clock determines when a lease expires. The loss of a lease is harmless,
+// so no statement waits for the disk or for a standby.
 
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import type { AccountDatabase, AccountTables } from '../../store/account-database.ts';
+import type { EventPosition } from '../../store/event-log.ts';
 
 export interface LeaseTerms {
   readonly leaseMs: number;
@@ -20,6 +22,7 @@ export interface SeenEndpoint {
   readonly id: number;
   readonly revision: number;
   readonly isPaused: boolean;
+  readonly position: EventPosition | null;
   readonly isOurs: boolean;
   /** True if no process has a valid lease. */
   readonly isFree: boolean;
@@ -46,7 +49,7 @@ export class Leases {
   async look(): Promise<SeenEndpoint[]> {
     const rows = await this.#database.queries
       .selectFrom('webhook_endpoints')
-      .select(['endpoint_id', 'revision', 'paused_at', 'leased_by'])
+      .select(['endpoint_id', 'revision', 'paused_at', 'position', 'leased_by'])
       .select(sql<number>`CASE WHEN ${this.#isExpired} THEN 1 ELSE 0 END`.as('expired'))
       .orderBy('endpoint_id')
       .execute();
@@ -54,6 +57,7 @@ export class Leases {
       id: row.endpoint_id,
       revision: row.revision,
       isPaused: row.paused_at !== null,
+      position: row.position,
       isOurs: row.leased_by === this.#process,
       isFree: row.leased_by === null || this.#terms === null || row.expired === 1,
     }));
@@ -70,41 +74,47 @@ export class Leases {
     const count = this.#terms === null ? free.length : Math.max(1, Math.floor(free.length * SHARE));
     const ids = [...ours, ...free.slice(0, count)];
     if (ids.length === 0) return [];
-    const rows = await this.#database.queries
-      .updateTable('webhook_endpoints')
-      .set({ leased_by: this.#process, leased_until: this.#end })
-      .where('endpoint_id', 'in', ids)
-      .where('paused_at', 'is', null)
-      .$if(this.#terms !== null, (query) =>
-        query.where(({ or, eb }) =>
-          or([eb('leased_by', 'is', null), eb('leased_by', '=', this.#process), this.#isExpired]),
-        ),
-      )
-      .returning('endpoint_id')
-      .execute();
+    const rows = await this.#database.relaxed((queries) =>
+      queries
+        .updateTable('webhook_endpoints')
+        .set({ leased_by: this.#process, leased_until: this.#end })
+        .where('endpoint_id', 'in', ids)
+        .where('paused_at', 'is', null)
+        .$if(this.#terms !== null, (query) =>
+          query.where(({ or, eb }) =>
+            or([eb('leased_by', 'is', null), eb('leased_by', '=', this.#process), this.#isExpired]),
+          ),
+        )
+        .returning('endpoint_id')
+        .execute(),
+    );
     return rows.map((row) => row.endpoint_id);
   }
 
   /** @returns the IDs of the endpoints whose lease was renewed; the others are no longer leased to this process */
   async renew(ids: readonly number[]): Promise<number[]> {
     if (ids.length === 0) return [];
-    const rows = await this.#database.queries
-      .updateTable('webhook_endpoints')
-      .set({ leased_until: this.#end })
-      .where('endpoint_id', 'in', ids)
-      .where('leased_by', '=', this.#process)
-      .returning('endpoint_id')
-      .execute();
+    const rows = await this.#database.relaxed((queries) =>
+      queries
+        .updateTable('webhook_endpoints')
+        .set({ leased_until: this.#end })
+        .where('endpoint_id', 'in', ids)
+        .where('leased_by', '=', this.#process)
+        .returning('endpoint_id')
+        .execute(),
+    );
     return rows.map((row) => row.endpoint_id);
   }
 
   async release(id: number): Promise<void> {
-    await this.#database.queries
-      .updateTable('webhook_endpoints')
-      .set({ leased_by: null })
-      .where('endpoint_id', '=', id)
-      .where('leased_by', '=', this.#process)
-      .execute();
+    await this.#database.relaxed((queries) =>
+      queries
+        .updateTable('webhook_endpoints')
+        .set({ leased_by: null })
+        .where('endpoint_id', '=', id)
+        .where('leased_by', '=', this.#process)
+        .execute(),
+    );
   }
 
   /** @returns null if the endpoint is no longer leased to this process */
@@ -122,7 +132,10 @@ export class Leases {
     return sql<number>`${sql.raw(this.#database.clock)} + ${sql.lit(this.#terms?.leaseMs ?? 0)}`;
   }
 
+  /** After a failover to a server whose clock is behind, a lease could otherwise last too long. */
   get #isExpired() {
-    return sql<SqlBool>`leased_until < ${sql.raw(this.#database.clock)}`;
+    const clock = sql.raw(this.#database.clock);
+    const longest = sql.lit(2 * (this.#terms?.leaseMs ?? 0));
+    return sql<SqlBool>`(leased_until < ${clock} OR leased_until > ${clock} + ${longest})`;
   }
 }

@@ -7,7 +7,7 @@ import type { Selectable } from 'kysely';
 import { IntervalJob } from '../../batching/interval-job.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { AccountDatabase, AccountTables } from '../../store/account-database.ts';
-import type { EventLog } from '../../store/event-log.ts';
+import type { EventLog, EventPosition } from '../../store/event-log.ts';
 import type { AddressRules } from './addresses.ts';
 import { DeliveryQueue } from './delivery-queue.ts';
 import { DeliveryStore, type EndpointChanges } from './delivery-store.ts';
@@ -26,7 +26,7 @@ export interface WebhookLogger {
 
 export interface WebhookOptions {
   readonly database: AccountDatabase;
-  readonly events: Pick<EventLog, 'page' | 'positionBefore'>;
+  readonly events: Pick<EventLog, 'page' | 'latest' | 'positionBefore'>;
   readonly secrets: Pick<SecretBox, 'open'>;
   readonly rules: AddressRules;
   /** The machine's time, even if the ledger has a test clock: receivers check timestamps against their own clocks. */
@@ -47,7 +47,7 @@ const TROUBLE_MS = 60_000;
 /** The time from a call to `nudge` until the senders look for new events. */
 const NUDGE_MS = 20;
 const UNDECRYPTED =
-  'The signing secret cannot be decrypted. Set WEBHOOK_KEY to the key that encrypted it; if that key is lost, rotate the secret. Then resume the endpoint.';
+  'The webhook secret cannot be decrypted. Set WEBHOOK_KEY to the key that encrypted it; if that key is lost, rotate the secret. Then resume the endpoint.';
 /** The number of senders that look for new events in one turn of the event loop. */
 const SENDERS_PER_TURN = 10;
 
@@ -68,6 +68,7 @@ export class WebhookJob {
   /** The endpoints that this process could not open. It leases them only after all others. */
   readonly #unopened = new Set<number>();
   #renewedAt = 0;
+  #latest: EventPosition | null = null;
   #troubleAt = Number.NEGATIVE_INFINITY;
   #cleanedId = 0;
   #nudging: NodeJS.Timeout | null = null;
@@ -134,18 +135,23 @@ export class WebhookJob {
     this.#endChanged(seen);
     await this.#flush(false);
     await this.#renew();
-    await this.#eachSender((sender) => sender.tick());
+    if (this.#senders.size > 0) this.#latest = await this.#options.events.latest();
+    await this.#eachSender((sender) => sender.tick(this.#latest));
     await this.#begin(seen, stopping);
     await this.#clean(seen);
   }
 
-  /** Ends the senders whose endpoint was deleted, paused, changed, or leased to another process. */
+  /**
+   * Ends the senders whose endpoint was deleted, paused, changed, or leased to another process. Also ends the senders
+   * whose stored position is not the one that this process stored last: after a crash or a failover, the database can
+   * lack the latest changes.
+   */
   #endChanged(seen: readonly SeenEndpoint[]): void {
     const byId = new Map(seen.map((each) => [each.id, each]));
     for (const sender of this.#senders.values()) {
       const { id, revision } = sender.endpoint;
       const now = byId.get(id);
-      if (now === undefined || !now.isOurs) this.#discard(sender);
+      if (now === undefined || !now.isOurs || now.position !== sender.storedPosition) this.#discard(sender);
       else if (now.isPaused || now.revision !== revision) sender.drain();
     }
   }
@@ -247,7 +253,7 @@ export class WebhookJob {
       onTrouble: this.#onTrouble,
     });
     this.#senders.set(id, sender);
-    sender.tick();
+    sender.tick(this.#latest);
   }
 
   /** @returns null if the current secret cannot be decrypted */

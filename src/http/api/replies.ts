@@ -114,7 +114,7 @@ const CYCLES_A_PIECE = 256;
 /**
  * Writes a balance as JSON, in pieces. Other requests are processed between the pieces.
  *
- * @param cycles all cycles that have not ended, in burn order
+ * @param cycles all cycles that have not ended, in spending order
  */
 export function balancePieces(
   endUserId: string,

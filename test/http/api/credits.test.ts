@@ -1,4 +1,4 @@
-// Tests how clients add, spend and read credits: fields, formats, defaults and burn order.
+// Tests how clients add, spend and read credits: fields, formats, defaults and spending order.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

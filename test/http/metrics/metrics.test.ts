@@ -215,6 +215,7 @@ test('with REQUEST_LOG, Scrip logs one line for each request, and the line of a 
 });
 
 const CANARY = 'canary-7f3a91';
+const NOTED_USER = '7f3a9100-0000-4000-8000-000000000000';
 
 test('the log and the metrics contain no client input', async (t) => {
   const running = await start(t, { logRequests: true });
@@ -252,6 +253,8 @@ test('the log and the metrics contain no client input', async (t) => {
   await send('POST', '/add', { ...authorized, 'content-type': CANARY }, body);
   await send('POST', '/add', { ...authorized, expect: CANARY }, body);
   await send('POST', `/%${CANARY}`, authorized, body);
+  const noted = { end_user_id: NOTED_USER, amount: 1, note: CANARY };
+  await send('POST', '/add', authorized, JSON.stringify(noted));
   mock.method(service.stores.ledger, 'write', () => Promise.reject(new Error('the disk failed')));
   await send('POST', '/add', { ...everywhere, ...authorized }, JSON.stringify({ end_user_id: someone(), amount: 1 }));
   mock.method(service.stores.ledger, 'load', () => Promise.reject(new Error('the disk failed')));
@@ -261,6 +264,7 @@ test('the log and the metrics contain no client input', async (t) => {
   assert(log.length > 60, 'the requests are logged');
   for (const text of [...log, metrics]) {
     assert(!text.toLowerCase().includes(CANARY), text);
+    assert(!text.includes(NOTED_USER), text);
     assert(!text.includes(secret), text);
   }
 });

@@ -7,7 +7,7 @@ import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts
 import { creditsText, day, momentUtcText, numberText, rolloverLimitText } from '../../figures.ts';
 
 /** Both 30 and 31 days are called `Monthly`: some products sell 30-day months, and others sell 31-day months. */
-const RHYTHMS: Readonly<Record<number, string>> = {
+const DAY_INTERVAL_NAMES: Readonly<Record<number, string>> = {
   1: 'Daily',
   7: 'Weekly',
   14: 'Two-week',
@@ -18,12 +18,12 @@ const RHYTHMS: Readonly<Record<number, string>> = {
   366: 'Yearly',
 };
 
-const MONTHLY_RHYTHMS: Readonly<Record<number, string>> = { 1: 'Monthly', 3: 'Quarterly', 12: 'Yearly' };
+const MONTH_INTERVAL_NAMES: Readonly<Record<number, string>> = { 1: 'Monthly', 3: 'Quarterly', 12: 'Yearly' };
 
-function rhythmOf({ validityDays, validityMonths }: Validity): string {
+function intervalName({ validityDays, validityMonths }: Validity): string {
   return validityDays === null
-    ? (MONTHLY_RHYTHMS[validityMonths as number] ?? `${validityMonths}-month`)
-    : (RHYTHMS[validityDays] ?? `${numberText(validityDays)}-day`);
+    ? (MONTH_INTERVAL_NAMES[validityMonths as number] ?? `${validityMonths}-month`)
+    : (DAY_INTERVAL_NAMES[validityDays] ?? `${numberText(validityDays)}-day`);
 }
 
 /** Describes a plan: `1,000 credits every month; up to 500 unused credits can roll over`. */
@@ -51,8 +51,8 @@ const LINE_CHARACTERS_MAX = 40;
 function cycleNameText({ type, plan }: CycleTerms, period: number): string {
   const { amount } = plan;
   if (type === 'one-time') return `Added ${numberText(amount)}`;
-  const rhythm = rhythmOf(plan);
-  return `${rhythm} cycle of ${numberText(amount)}, period ${numberText(period)}`;
+  const interval = intervalName(plan);
+  return `${interval} cycle of ${numberText(amount)}, period ${numberText(period)}`;
 }
 
 /** @param opening the terms of the cycle; if undefined, the name contains only the day on which the cycle started */

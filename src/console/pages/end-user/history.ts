@@ -10,7 +10,7 @@ import {
   heldChange,
   NAMED_CYCLES_MAX,
 } from '../../../store/transaction-history.ts';
-import { endTime, moment, numberText, rolloverLimitText, signedText, wrappable } from '../../figures.ts';
+import { endTimeUtc, moment, numberText, rolloverLimitText, signedText, wrappable } from '../../figures.ts';
 import { type FormState, field } from '../form-field.ts';
 import {
   type Activity,
@@ -55,15 +55,17 @@ export interface HistoryView {
 }
 
 export function historySection(view: HistoryView): string {
-  const { endUser, history, older, isStoringDue, isFirstPage, filter } = view;
+  const { endUser, history, older, isStoringDue, isFirstPage, filter, filterErrors } = view;
   const path = endUserPath(endUser);
   const isFiltered = Object.values(filter).some((value) => value !== '');
   const none =
     older === null ? 'No transactions yet.' : 'No matching transactions on this page. Older transactions might match.';
+  const nothing = isFiltered && older === null ? 'No matching transactions.' : none;
+  const hasErrors = Object.values(filterErrors).some((error) => error !== null);
   return html`<section class="card" id="transactions">
 <h2>${isFirstPage ? 'Transactions' : 'Older transactions'}</h2>
 !${filterForm(path, view)}
-!${history.length > 0 ? historyTable(view) : html`<p class="muted">${isFiltered && older === null ? 'No matching transactions.' : none}</p>`}
+!${history.length > 0 ? historyTable(view) : html`<p class="muted">${hasErrors ? 'Correct the dates to see transactions.' : nothing}</p>`}
 !${isStoringDue ? html`<p class="muted small">${STORING_DUE}</p>` : ''}
 !${pager([
     { label: 'Latest', path: isFirstPage ? null : pathOf(path, filter) },
@@ -113,7 +115,7 @@ function historyTable({ endUser, history, terms, openHolds }: HistoryView): stri
 
 function expiry({ kind, expiresAt }: HistoryEntry): string {
   if (!isListed(kind)) return '';
-  const text = expiresAt === INSTANT_MAX ? 'Never expires' : html`Expires !${endTime(expiresAt)}`;
+  const text = expiresAt === INSTANT_MAX ? 'Never expires' : html`Expires !${endTimeUtc(expiresAt)}`;
   return html`<span class="expires muted small">!${text}</span>`;
 }
 
@@ -178,7 +180,7 @@ const REFERENCE_TEXTS: Partial<Record<PostingKind, string>> = {
 function scheduledPlan({ scheduled, expiresAt }: HistoryEntry): string {
   if (scheduled === null) return '';
   const rollover = scheduled.rolloverMax === 0 ? '' : `Rolls over ${rolloverLimitText(scheduled.rolloverMax)}`;
-  return html`<span class="refers-to small">To ${creditsEveryText(scheduled)}</span><span class="refers-to muted small">${rollover}</span><span class="refers-to muted small">From !${endTime(expiresAt)}</span>`;
+  return html`<span class="refers-to small">To ${creditsEveryText(scheduled)}</span><span class="refers-to muted small">${rollover}</span><span class="refers-to muted small">From !${endTimeUtc(expiresAt)}</span>`;
 }
 
 /** Returns a link to the closed hold, the refunded transaction, or the transaction that scheduled the plan. */

@@ -7,7 +7,7 @@ import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { Plan } from '../../../ledger/plan.ts';
 import type { Note } from '../../../ledger/posting.ts';
 import type { Preview } from '../../../ledger/preview.ts';
-import { creditsText, endTime, momentUtc } from '../../figures.ts';
+import { creditsText, endTimeUtc, momentUtc } from '../../figures.ts';
 import { type Page, page } from '../../layout.ts';
 import { type FormState, idempotencyKeyInput } from '../form-field.ts';
 import { type Fact, factList } from '../lists.ts';
@@ -101,6 +101,6 @@ function factsOf(view: PlanChangeView): readonly Fact[] {
 function stopText(cycle: Cycle): string {
   const left = spendable(cycle);
   const s = left === 1 ? 's' : '';
-  const future = cycle.end === INSTANT_MAX ? `never expire${s}` : html`stay${s} usable until !${endTime(cycle.end)}`;
+  const future = cycle.end === INSTANT_MAX ? `never expire${s}` : html`stay${s} usable until !${endTimeUtc(cycle.end)}`;
   return html`Stops. Its remaining ${creditsText(left)} !${future}.`;
 }

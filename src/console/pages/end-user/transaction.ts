@@ -6,7 +6,7 @@ import type { Instant } from '../../../ledger/instant.ts';
 import { isListed, type PostingKind } from '../../../ledger/posting.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
 import type { HistoryPage } from '../../../store/transaction-history.ts';
-import { durationText, endTime, moment, momentUtc, numberText, wrappableNumber } from '../../figures.ts';
+import { durationText, endTimeUtc, moment, momentUtc, numberText, wrappableNumber } from '../../figures.ts';
 import { type Page, page } from '../../layout.ts';
 import { anyError, type FormState, field, formError, idempotencyKeyInput } from '../form-field.ts';
 import { type Activity, actorLabel, byCell, type Fact, factList, kindBadge, table } from '../lists.ts';
@@ -55,11 +55,11 @@ function factsSection(view: TransactionView): string {
     ['By', actorLabel(by)],
     ['Note', note === null ? '' : html`<bdi>“${note}”</bdi>`],
     [transaction.postings.length === 1 ? 'Cycle' : 'Cycles', touchedCycles(transaction, terms)],
-    ['Expires', isListed(kind) ? endTime(expiresAt) : ''],
+    ['Expires', isListed(kind) ? endTimeUtc(expiresAt) : ''],
     ['Open until', isOpen ? html`!${momentUtc(holdExpiresAt)} (${durationText(holdExpiresAt - now)} left)` : ''],
     ['Status', kind === 'hold' && !isOpen ? 'Closed: the hold was captured or released, or it lapsed.' : ''],
     ['New plan', scheduled === null ? '' : html`${planSummaryText(scheduled)}`],
-    ['From', scheduled === null ? '' : endTime(expiresAt)],
+    ['From', scheduled === null ? '' : endTimeUtc(expiresAt)],
     [REFERENCE_NAMES[kind] ?? 'Hold', reference === null ? '' : transactionLink(endUser, reference)],
     ['Refundable', refundable === null ? '' : html`!${wrappableNumber(refundable)}`],
   ];

@@ -125,7 +125,7 @@ export function rotateSecretPage({ id, url }: Confirmed, idempotencyKey: string,
 <a class="button secondary" href="${endpointPath(id)}">Cancel</a></div>
 </form>
 </section>`;
-  return page({ title: 'Rotate the signing secret?', viewer, current: 'webhooks', body });
+  return page({ title: 'Rotate the secret?', viewer, current: 'webhooks', body });
 }
 
 export function removeEndpointPage({ id, url }: Confirmed, pending: number, viewer: Page['viewer']): string {

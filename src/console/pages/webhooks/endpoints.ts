@@ -83,7 +83,7 @@ export function endpointSecretPage(view: EndpointSecretView, viewer: Page['viewe
   const isNew = previousSecretUntil === null;
   const body = html`<section class="card">
 <p><strong>Copy the secret now. It won't be shown again.</strong> Your backend uses the secret to verify that requests come from Scrip.</p>
-!${copyBox({ id: 'secret', label: html`Signing secret of ${url}`, text: secret })}
+!${copyBox({ id: 'secret', label: html`Secret of ${url}`, text: secret })}
 !${isNew ? '' : html`<p>Until !${momentUtc(previousSecretUntil)}, requests are signed with both the new and the previous secret. Deploy the new secret before then.</p>`}
 </section>
 <section class="card">
@@ -91,6 +91,6 @@ export function endpointSecretPage(view: EndpointSecretView, viewer: Page['viewe
 <p>Scrip signs requests according to the Standard Webhooks specification. Its website, standardwebhooks.com, lists libraries for many languages. Keep the secret in an environment variable or a secret manager, never in your code.</p>
 </section>
 <p><a class="button secondary" href="${endpointPath(id)}">I've copied the secret</a></p>`;
-  const title = isNew ? 'Your new webhook endpoint' : 'Your new signing secret';
+  const title = isNew ? 'Your new webhook endpoint' : 'Your new secret';
   return page({ title, viewer, current: 'webhooks', body });
 }

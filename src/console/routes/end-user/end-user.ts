@@ -17,7 +17,7 @@ import { actorNames, actorOf } from '../actor-names.ts';
 import { readBalanceOverTime } from './balance-over-time.ts';
 import { readChange } from './change-form.ts';
 import { type EndUserRequest, forEndUser } from './end-user-request.ts';
-import { historyLines, readFilter, readHistory } from './history.ts';
+import { historyLines, NO_HISTORY, readFilter, readHistory } from './history.ts';
 import { readHolds } from './holds.ts';
 import { newPreview, startNotice, unconfirmed } from './plan-change.ts';
 import { refusalErrors, submitChange } from './submit-change.ts';
@@ -71,7 +71,7 @@ async function sendEndUser(
   const cycles = cyclesAt(state, now);
   const { filter, wanted, errors } = readFilter(request);
   const [{ transactions, next, ...shown }, holds, balanceOverTime] = await Promise.all([
-    readHistory(ledger, user, from, wanted ?? {}),
+    wanted === null ? NO_HISTORY : readHistory(ledger, user, from, wanted),
     readHolds(ledger, user, loaded, nameOf),
     from === null ? readBalanceOverTime(ledger, user, loaded) : null,
   ]);

@@ -63,6 +63,9 @@ export function readFilter(request: FastifyRequest): ReadFilter {
   return { filter, wanted, errors };
 }
 
+/** What the page shows if the filter has errors. */
+export const NO_HISTORY = { transactions: [], next: null, terms: new Map(), isStoringDue: false };
+
 /** @returns the start of the day in UTC; undefined if `text` is empty; null if `text` is not a date */
 function dayOf(text: string): Instant | undefined | null {
   if (text === '') return undefined;

@@ -127,11 +127,11 @@ export const startCycle = {
 export const stopCycle = {
   operationId: 'stopCycle',
   tags: ['Cycles'],
-  summary: 'Stop the current cycle',
+  summary: 'Stop the recurring cycle',
   description:
-    'Stops the current cycle. The cycle does not renew, and its credits stay usable until the end of the current period. If you stop the cycle again, you get the same response until the period ends or another recurring cycle starts.',
+    'Stops the active recurring cycle. The cycle does not renew, and its credits stay usable until the end of the current period. If you stop the cycle again, you get the same response until the period ends or another recurring cycle starts.',
   body: StopCycleRequest,
-  ...write('Cycle', 'The current cycle, which is now canceled.', story.STOPPED_CYCLE, 'CycleNotFound'),
+  ...write('Cycle', 'The recurring cycle, which is now canceled.', story.STOPPED_CYCLE, 'CycleNotFound'),
 };
 
 export const Preview = Type.Object(

@@ -63,7 +63,7 @@ export class StateRows {
     this.#cycles.push(cycle);
   }
 
-  /** Returns the cycles in burn order, and the holds in the order in which they lapse. */
+  /** Returns the cycles in spending order, and the holds in the order in which they lapse. */
   state(): EndUserState {
     return { cycles: inBurnOrder(this.#cycles), holds: this.#holds.sort(lapseOrder) };
   }

@@ -39,16 +39,19 @@ export const UNLIMITED = [
  */
 export const IDLE_TIMEOUT = { idle_in_transaction_session_timeout: '5s' };
 
+/**
+ * Timeouts for transactions that take locks. `lock_timeout` is shorter than `ANSWER_TIMEOUT_MS`, so that the server
+ * stops waiting first. Otherwise, each retry would leave another connection that waits for the same lock.
+ */
+export const LOCKING_TIMEOUTS = { lock_timeout: '3s', ...IDLE_TIMEOUT };
+
 /** Statements that begin a transaction with an exclusive lock on tables, so that only one such transaction runs. */
 export function beginLocking(tables: string): Query[] {
-  return [BEGIN, ...setLocal(IDLE_TIMEOUT), sql(`LOCK TABLE ${tables} IN EXCLUSIVE MODE`)];
+  return [BEGIN, ...setLocal(LOCKING_TIMEOUTS), sql(`LOCK TABLE ${tables} IN EXCLUSIVE MODE`)];
 }
 
-/**
- * The timeouts for statements and locks are shorter than `ANSWER_TIMEOUT_MS`, so that the server gives up first and
- * rolls back.
- */
-export const BATCH_TIMEOUTS = { statement_timeout: '4s', lock_timeout: '3s', ...IDLE_TIMEOUT };
+/** The timeout for statements is shorter than `ANSWER_TIMEOUT_MS`, so that the server gives up first and rolls back. */
+export const BATCH_TIMEOUTS = { statement_timeout: '4s', ...LOCKING_TIMEOUTS };
 
 /**
  * Makes PostgreSQL look up every row of a batch by its key. By default, PostgreSQL assumes for up to a minute that the

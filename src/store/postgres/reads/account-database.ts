@@ -7,7 +7,7 @@ import type { AccountDatabase, AccountQueries, AccountTables } from '../../accou
 import { exactInteger } from '../pool/connection.ts';
 import { ANSWER_TIMEOUT_MS, openPool, servingConfig } from '../pool/connection-pool.ts';
 import { isWorthRetrying } from '../pool/postgres-error.ts';
-import { IDLE_TIMEOUT, setLocal } from '../pool/transactions.ts';
+import { LOCKING_TIMEOUTS, setLocal } from '../pool/transactions.ts';
 
 const CONNECTIONS = 3;
 const TRIES_MAX = 5;
@@ -55,7 +55,7 @@ async function transact<Result>(
         .transaction()
         .setIsolationLevel('read committed')
         .execute(async (transaction) => {
-          for (const text of [...setLocal(IDLE_TIMEOUT).map((query) => query.text), first])
+          for (const text of [...setLocal(LOCKING_TIMEOUTS).map((query) => query.text), first])
             await sql.raw(text).execute(transaction);
           return work(transaction);
         });

@@ -68,6 +68,11 @@ export class PostgresEventLog implements EventLog {
     });
   }
 
+  latest(): Promise<EventPosition> {
+    const { pool, placement } = this.#database;
+    return attempt(async () => positionText(numbersIn(await pool.rows(LATEST_EVENTS), placement.parts)));
+  }
+
   positionBefore(instant: Instant): Promise<EventPosition> {
     const { pool, placement } = this.#database;
     const { parts } = placement;

@@ -16,7 +16,7 @@ import { END_USER_TABLES, ledgerSchema } from './schema.ts';
 const MIGRATIONS: readonly string[] = [`${accountSchema({ instant: 'bigint', options: '' })}${ledgerSchema}`];
 
 /** Databases with a lower schema version were created before the first release. */
-const SCHEMA_FIRST = 14;
+const SCHEMA_FIRST = 15;
 
 const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
 

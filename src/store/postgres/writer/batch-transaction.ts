@@ -3,7 +3,7 @@
 // third round trip if this process must first count the changed rows.
 
 import assert from 'node:assert/strict';
-import { batchOf, decideBatch, type UserChange } from '../../../ledger/batch.ts';
+import { batchOf, decideBatch, EVENTS_PER_BATCH_MAX, type UserChange } from '../../../ledger/batch.ts';
 import { type Command, type EndUserKey, isSameEndUser, needs, type Outcome } from '../../../ledger/command.ts';
 import { isByTime } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
@@ -12,12 +12,6 @@ import type { Connection } from '../pool/connection.ts';
 import { type Key, keyOf } from '../rows/key.ts';
 import { type BatchContext, lockAndLoad } from './batch-loading.ts';
 import { BatchRows, type Write } from './batch-rows.ts';
-
-/**
- * A batch stops applying due events when they have produced this many postings. The SQLite writer has the same limit,
- * and `sqlite/writer/writer.ts` gives the reason.
- */
-const EVENTS_PER_BATCH_MAX = 1_000;
 
 /** End users that have no row to lock yet, and that the batch might create. */
 export interface Missing {

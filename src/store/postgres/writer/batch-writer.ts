@@ -95,12 +95,16 @@ export class BatchWriter {
     if (fault !== null) throw fault;
     const deadline = performance.now() + TRIES_MS;
     let lane = part.isShard ? null : this.lanes.of(first);
+    let mayHaveRecords = false;
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#attempt(commands, part, lane, { onDecided, beside });
       } catch (error) {
-        if (part.isShard) await this.#noteAway(error, part, attempt);
-        const stored = await this.#settle(error, part, attempt >= TRIES_MAX || performance.now() > deadline);
+        mayHaveRecords ||= error instanceof CommitLost && error.decided.witness === null;
+        const isLast = attempt >= TRIES_MAX || performance.now() > deadline;
+        const stored = await this.#settle(error, part, attempt, isLast).catch((fault) => {
+          throw mayHaveRecords ? unknownOutcome(fault) : fault;
+        });
         if (stored !== null) return stored;
         // A retried batch does not share its connection: if the retry fails, no other batch fails with it.
         lane = null;
@@ -131,12 +135,13 @@ export class BatchWriter {
    * retried
    * @throws StoreFault
    */
-  async #settle(error: unknown, part: Part, isLast: boolean): Promise<Outcomes | null> {
+  async #settle(error: unknown, part: Part, attempt: number, isLast: boolean): Promise<Outcomes | null> {
+    if (part.isShard) await this.#noteAway(error, part, attempt);
     const isLost = error instanceof CommitLost;
     const isByWorker = part.isShard && isWorkerAway(error);
     if (isLost || (isConnectionLost(error) && !isByWorker)) this.#heartbeat.suspectStandby();
     if (isLost && (await this.#isStored(error, part))) return error.decided.outcomes;
-    // The transaction was rolled back, or the batch has no witness. In both cases, no request has changed anything.
+    // The transaction was rolled back, or the batch has no witness. In both cases, no request has changed a balance.
     if (isLost && isLast) throw new StoreFault('StoreUnavailable', error.message);
     const isUndone = isLost || isWorthRetrying(error) || isConnectionLost(error);
     if (!isUndone || isLast) throw faultOf(error);
@@ -211,7 +216,10 @@ export class BatchWriter {
       assert(!('missing' in decided), 'the row of an end user is never deleted');
       const others = beside(decided.outcomes).map((query) => ({ query, rows: 1, isChecked: false }));
       const writes = [...decided.writes, ...others];
-      if (writes.length === 0) await connection.send([ROLLBACK]);
+      // A repeated response must not be sent before a standby has the write that it reports. The COMMIT of this batch
+      // waits for the standby, because the locks of the batch come after the write in the write-ahead log.
+      const isRepeated = decided.outcomes.some((outcome) => outcome?.replayOf !== undefined);
+      if (writes.length === 0 && !isRepeated) await connection.send([ROLLBACK]);
       else {
         const committed = commit(connection, { ...decided, writes }, part);
         open();
@@ -262,6 +270,12 @@ async function commit(connection: Connection, decided: Decided, part: Part): Pro
     throw isUnknown ? new CommitLost(decided, reason.message) : reason;
   }
   if (committed.value !== null) throw new CommitLost(decided, committed.value);
+}
+
+/** The fault for a batch without a transaction, if an earlier try might have stored its idempotency records. */
+function unknownOutcome(fault: StoreFault): StoreFault {
+  const { code, message, isPartial } = fault;
+  return code === 'StoreUnavailable' ? new StoreFault('OutcomeUnknown', message, { isPartial }) : fault;
 }
 
 /**

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import type { Part } from '../citus/placement.ts';
 import { type Connection, sql } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
-import { BEGIN, BY_KEY, COMMIT } from '../pool/transactions.ts';
+import { BY_KEY, COMMIT, READ_COMMITTED } from '../pool/transactions.ts';
 import { RowsStatement } from '../rows/row-arrays.ts';
 import { MIGRATION_LOCK } from '../schema/open-ledger.ts';
 
@@ -53,7 +53,8 @@ export function callOf({ name, part, statements: { label, rowTypes, otherTypes }
 export async function createShardFunctions(pool: ConnectionPool, functions: readonly ShardFunction[]): Promise<void> {
   if ((await missing(pool, functions)).length === 0) return;
   await pool.use(async (connection) => {
-    await connection.send([BEGIN, sql(`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`)]);
+    // `script` has no timeout: creating the functions of many shards takes longer than that of a step.
+    await connection.script(`${READ_COMMITTED}; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`);
     // Another process might have created the functions while this process waited for the lock.
     for (const one of await missing(connection, functions)) await create(connection, one);
     await connection.send([COMMIT]);

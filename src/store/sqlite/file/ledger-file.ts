@@ -21,7 +21,7 @@ const MIGRATIONS: readonly string[] = [`${ledgerSchema}${accountSchema({ instant
 /**
  * The schema version that the first migration creates. Files with lower versions were created before the first release.
  */
-const SCHEMA_FIRST = 15;
+const SCHEMA_FIRST = 16;
 
 export const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
 

@@ -116,7 +116,7 @@ CREATE TABLE snapshots (
 ) STRICT, WITHOUT ROWID;
 
 -- The latest instant that the ledger has used, and the sequence number of the last transaction ID of that instant. The
--- checksum detects manual changes to the clock, which could revive or expire credits.
+-- checksum detects manual changes to the clock, which could make expired credits valid again, or expire credits early.
 CREATE TABLE clock (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   at INTEGER NOT NULL,

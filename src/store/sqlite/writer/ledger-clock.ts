@@ -1,6 +1,6 @@
 // The ledger's clock: the system clock, but never earlier than the latest instant that any thread of this process has
-// seen. Setting the system clock back therefore does not revive expired credits. The threads share the latest instant
-// in memory, and the writer saves it in the file. A test clock advances only when the writer moves it.
+// seen. Setting the system clock back therefore does not make expired credits valid again. The threads share the latest
+// instant in memory, and the writer saves it in the file. A test clock advances only when the writer moves it.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';

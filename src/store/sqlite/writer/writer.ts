@@ -2,13 +2,14 @@
 // to the journal, and commits. The writer is synchronous; `writer-thread.ts` runs the writer in its own thread.
 //
 //   writing ──a transaction fails──▶ closed ──next request or tick──▶ reopened, writing
-//      └─────an invariant is violated──▶ halted for good: a stopped ledger is better than a wrong one
+//      └─────an invariant is violated──▶ halted until the process restarts: a stopped ledger is better than a wrong one
 
 import type { DatabaseSync } from 'node:sqlite';
 import {
   type Batch,
   batchOf,
   decideBatch,
+  EVENTS_PER_BATCH_MAX,
   type LoadedBatch,
   NO_REFERENCED,
   referenceName,
@@ -34,12 +35,6 @@ import { TransactionReader } from '../journal/transaction-reader.ts';
 import { advanceImport } from './import-queue.ts';
 import { type LedgerClock, SavedClock } from './ledger-clock.ts';
 import type { Written } from './written.ts';
-
-/**
- * A batch stops applying due events when they have produced this many postings, which takes about 10 ms. Without the
- * limit, an end user with ten years of due daily renewals would delay other requests by more than 10 ms.
- */
-const EVENTS_PER_BATCH_MAX = 1_000;
 
 /**
  * If the writer is idle, a tick flushes the balances of up to this many end users. This takes about 20 ms, and can
@@ -151,7 +146,7 @@ export class Writer {
 
   /**
    * Call `tick` at least once a second. Saves the latest instant that a reader has seen, so that the clock does not go
-   * back after a restart. Reopens the file after a fault. Stops for good if a file was deleted or replaced. Flushes
+   * back after a restart. Reopens the file after a fault. Stops until the process restarts if a file was deleted or replaced. Flushes
    * pending balances if no batch has been written since the last tick.
    *
    * @returns the number of flushed generations, as in `Written`

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { after, before, test } from 'node:test';
 import { DAY_MS } from '../../../../src/ledger/instant.ts';
-import { ACCEPTED, balanceOf, EndUser, historyOf, NOON, problemsOf } from '../../temporary-ledger.ts';
+import { ACCEPTED, balanceOf, EndUser, historyOf, keyed, NOON, problemsOf } from '../../temporary-ledger.ts';
 import { openOnMovedClock } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { isCommit } from '../tcp-proxy.ts';
@@ -42,7 +42,26 @@ test('a renewal that another process stored is not mistaken for the batch whose 
   assert.deepEqual(problemsOf(await other.audit()), []);
 });
 
+test('if the COMMIT of a refusal with a key is lost and every retry fails, the outcome is unknown', {
+  timeout: 20_000,
+}, async (t) => {
+  const line = await Line.to(server.port);
+  const own = new URL(await server.createDatabase());
+  own.port = String(line.port);
+  t.after(() => line.close());
+  const ledger = await openOnMovedClock(t, own.href, () => NOON);
+  const ada = new EndUser(1, 1);
+  await ledger.write([ada.add(10)]);
+  line.beforeCommit = async () => {
+    line.isCut = true;
+  };
+  await assert.rejects(ledger.write([keyed(ada.subtract(50), 'order', '1')]), { code: 'OutcomeUnknown' });
+  line.isCut = false;
+});
+
 class Line {
+  /** While true, the proxy accepts no connection. */
+  isCut = false;
   /**
    * When the next COMMIT arrives, the proxy calls this function once, and cuts the connection instead of forwarding the
    * COMMIT. New connections wait until the function has finished.
@@ -62,6 +81,7 @@ class Line {
     this.#server = createServer(async (near) => {
       near.on('error', () => {});
       await this.#mended;
+      if (this.isCut) return void near.destroy();
       const far = connect(port, '127.0.0.1').on('error', () => {});
       far.pipe(near);
       near.on('data', (data: Buffer) => {

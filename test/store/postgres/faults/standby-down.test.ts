@@ -5,7 +5,7 @@ import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CommitResult, GroupCommit } from '../../../../src/batching/group-commit.ts';
 import { eventually } from '../../../http/running-service.ts';
-import { EndUser } from '../../temporary-ledger.ts';
+import { ACCEPTED, EndUser, keyed, replayed } from '../../temporary-ledger.ts';
 import { History, startLoad } from '../acknowledged-history.ts';
 import type { PostgresServer } from '../postgres-server.ts';
 import { LANES, replicateSynchronously, startPair } from './replicated-pair.ts';
@@ -116,4 +116,20 @@ test('while a synchronous PostgreSQL standby is unavailable for a long time, con
   await eventually(async () => (await connectionsOf(primary)) <= POOLED_MAX, 'the waiting connections are closed');
   await eventually(() => store.trouble() === null, 'the trouble is over');
   t.diagnostic(history.summary);
+});
+
+test('while a synchronous PostgreSQL standby is unavailable, a repeated request gets no replayed response', {
+  timeout: 60_000,
+}, async () => {
+  const { primary, standby, ledger } = await startPair(closing);
+  await replicateSynchronously(primary);
+  const user = new EndUser(1, 1);
+  const add = (requestId: string) => ledger.write([keyed(user.add(10), 'payment', requestId)]);
+  await add('1');
+  await standby.down('fast');
+  // No COMMIT has timed out yet, so the store does not know that the standby is away.
+  await assert.rejects(add('2'), { name: 'StoreFault' });
+  await standby.up();
+  await eventually(async () => ledger.store.trouble() === null, 'the trouble is over');
+  assert.deepEqual(await ledger.results([keyed(user.add(10), 'payment', '3')]), [replayed(ACCEPTED, '1')]);
 });

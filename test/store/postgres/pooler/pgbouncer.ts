@@ -73,13 +73,14 @@ async function disturb(database: string): Promise<number> {
   let isRestarted = false;
   while (performance.now() < ends) {
     await sleep(PAUSE_MS);
-    await server.query(`SELECT pg_terminate_backend(pid) FROM (${victim}) AS victim`, 'postgres');
-    kills += 1;
+    const { rows } = await server.query(`SELECT pg_terminate_backend(pid) FROM (${victim}) AS victim`, 'postgres');
+    kills += rows.length;
     if (isRestarted || performance.now() < half) continue;
     isRestarted = true;
     await stopBouncer();
     bouncer = await startBouncer();
   }
+  if (kills === 0 || !isRestarted) throw new Error('no connection was terminated, or PgBouncer was not killed');
   return kills;
 }
 

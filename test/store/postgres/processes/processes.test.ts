@@ -120,12 +120,14 @@ test('if one of several processes of `serve --processes` is killed, it is replac
       else unanswered += 1;
     }
   })();
-  await sleep(300);
+  while (added === 0) await sleep(10);
   process.kill(pids[0] as number, 'SIGKILL');
+  const addedBefore = added;
   await sleep(3_000);
   isOver = true;
   await adding;
   assert.match(started.log(), /exited; starting a replacement/);
+  assert(added > addedBefore, 'additions succeed after the kill');
   await untilTwoAnswer(started);
   const balance = await fetch(`${started.url}/get-active-balance?end_user_id=${user}`, {
     headers: { authorization: `Bearer ${started.secret}` },

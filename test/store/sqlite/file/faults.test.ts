@@ -55,7 +55,7 @@ async function troubleOf(ledger: TestLedger): Promise<string> {
 }
 
 for (const isReplaced of [false, true])
-  test(`if the ledger file is ${isReplaced ? 'replaced by another ledger' : 'deleted'} while it is served, writes fail within two seconds`, async (t) => {
+  test(`if the ledger file is ${isReplaced ? 'replaced by another ledger' : 'deleted'} while it is served, writes fail`, async (t) => {
     const file = temporaryFile();
     const ledger = await openFor(t, file);
     await ledger.write([ada.add(10)]);
@@ -82,7 +82,7 @@ test('if the ledger file is moved away while the writer is closed after a fault,
 });
 
 for (const suffix of ['-wal', '.lock'])
-  test(`if the file with the suffix ${suffix} is deleted while a ledger is served, writes fail within two seconds`, async (t) => {
+  test(`if the file with the suffix ${suffix} is deleted while a ledger is served, writes fail`, async (t) => {
     const file = temporaryFile();
     const ledger = await openFor(t, file);
     await ledger.write([ada.add(10)]);
@@ -160,7 +160,7 @@ test('the writer of a ledger file recovers by itself when COMMITs succeed again'
 
 describe('another program writes to the ledger file', { concurrency: 2 }, () => {
   // These two tests run at the same time, because each waits five seconds for the lock.
-  test('while another program holds the write lock of a ledger file, writes wait for five seconds and then fail without effect', async (t) => {
+  test('while another program holds the write lock of a ledger file, writes wait for a while and then fail without effect', async (t) => {
     const file = temporaryFile();
     const ledger = await openFor(t, file);
     const other = new DatabaseSync(file);
@@ -181,7 +181,7 @@ describe('another program writes to the ledger file', { concurrency: 2 }, () => 
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-  test('if another program holds the write lock of a ledger file, a starting server waits for five seconds and then fails with an error that says what to do', async (t) => {
+  test('if another program holds the write lock of a ledger file, a starting server waits for a while and then fails with an error that says what to do', async (t) => {
     const file = temporaryFile();
     await makeHistory(file);
     const other = new DatabaseSync(file);
