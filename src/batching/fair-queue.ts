@@ -1,9 +1,15 @@
 // A queue that is fair to accounts: each account gets an equal share of the items that are taken out. The items of one
 // account are taken in the order of arrival.
 
+interface Account<T> {
+  readonly account: number;
+  readonly items: T[];
+}
+
 export class FairQueue<T> {
-  /** Items by account, in the order in which accounts are served. */
-  readonly #items = new Map<number, T[]>();
+  readonly #accounts = new Map<number, Account<T>>();
+  /** The accounts with items, in the order in which they are served. */
+  readonly #turns: Account<T>[] = [];
   #length = 0;
 
   get length(): number {
@@ -12,18 +18,22 @@ export class FairQueue<T> {
 
   push(account: number, item: T): void {
     this.#length += 1;
-    const own = this.#items.get(account);
-    if (own === undefined) this.#items.set(account, [item]);
-    else own.push(item);
+    const own = this.#accounts.get(account);
+    if (own !== undefined) {
+      own.items.push(item);
+      return;
+    }
+    const added = { account, items: [item] };
+    this.#accounts.set(account, added);
+    this.#turns.push(added);
   }
 
   take(): T | undefined {
-    const [next] = this.#items;
-    if (next === undefined) return undefined;
-    const [account, own] = next;
-    this.#items.delete(account);
-    const item = own.shift();
-    if (own.length > 0) this.#items.set(account, own);
+    const own = this.#turns.shift();
+    if (own === undefined) return undefined;
+    const item = own.items.shift();
+    if (own.items.length > 0) this.#turns.push(own);
+    else this.#accounts.delete(own.account);
     this.#length -= 1;
     return item;
   }

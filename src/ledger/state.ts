@@ -35,16 +35,26 @@ interface CycleChanges {
 
 /** Compares cycles by identity: an unchanged cycle is the same object in both states, usually at the same index. */
 export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }: EndUserState): CycleChanges {
-  const earlier = new Map(before.filter((cycle, index) => cycle !== after[index]).map((cycle) => [cycle.id, cycle]));
+  let moved: ReadonlyMap<string, Cycle> | null = null;
   const opened: Cycle[] = [];
   const changed: { before: Cycle; after: Cycle }[] = [];
   for (const [index, cycle] of after.entries()) {
-    if (cycle === before[index]) continue;
-    const known = earlier.get(cycle.id);
+    const same = before[index];
+    if (cycle === same) continue;
+    if (same?.id === cycle.id) {
+      changed.push({ before: same, after: cycle });
+      continue;
+    }
+    moved ??= byId(before.filter((cycle, index) => cycle !== after[index]));
+    const known = moved.get(cycle.id);
     if (known === undefined) opened.push(cycle);
     else if (known !== cycle) changed.push({ before: known, after: cycle });
   }
   return { opened, changed };
+}
+
+function byId(cycles: readonly Cycle[]): ReadonlyMap<string, Cycle> {
+  return new Map(cycles.map((cycle) => [cycle.id, cycle]));
 }
 
 /** The number of cycles and holds: a measure of the cost of reading the state. */

@@ -7,6 +7,7 @@ import type { Instant } from '../ledger/instant.ts';
 import { planOfText, planText, scheduledOfText, scheduledText } from '../ledger/plan.ts';
 import { isByTime, type Posting } from '../ledger/posting.ts';
 import { EMPTY_STATE, type EndUserState } from '../ledger/state.ts';
+import { hexNumber } from '../ledger/transaction-id.ts';
 
 /**
  * The average number of transactions between two snapshots. Applying the postings of this many transactions takes about
@@ -53,7 +54,7 @@ function isDueAfter(postings: readonly Posting[], isDue: (digits: number, index:
   const latest = postings.at(-1);
   if (latest === undefined || isByTime(latest.kind)) return false;
   return postings.some(
-    ({ kind, transactionId }, index) => !isByTime(kind) && isDue(Number.parseInt(transactionId.slice(-8), 16), index),
+    ({ kind, transactionId }, index) => !isByTime(kind) && isDue(hexNumber(transactionId, 28, 36), index),
   );
 }
 

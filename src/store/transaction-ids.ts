@@ -1,7 +1,7 @@
 // Issues transaction IDs in ascending order.
 
 import assert from 'node:assert/strict';
-import { randomFillSync } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Instant } from '../ledger/instant.ts';
 import {
   FIRST_SEQUENCE,
@@ -11,9 +11,11 @@ import {
   transactionId,
 } from '../ledger/transaction-id.ts';
 
-const TAIL_BYTES = 6;
-const pool = Buffer.alloc(TAIL_BYTES * 683);
-let offset = pool.length;
+const TAIL_DIGITS = 12;
+const POOL_BYTES = 4_098;
+/** Random hexadecimal digits, of which those before `offset` are used. */
+let pool = '';
+let offset = 0;
 
 /** The position of the last issued transaction ID. */
 export interface IdPosition {
@@ -67,9 +69,9 @@ export class TransactionIds {
 
 function nextTail(): string {
   if (offset === pool.length) {
-    randomFillSync(pool);
+    pool = randomBytes(POOL_BYTES).toString('hex');
     offset = 0;
   }
-  offset += TAIL_BYTES;
-  return pool.toString('hex', offset - TAIL_BYTES, offset);
+  offset += TAIL_DIGITS;
+  return pool.slice(offset - TAIL_DIGITS, offset);
 }

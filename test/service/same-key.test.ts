@@ -4,11 +4,12 @@
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import { scrip as command, type Server, serve } from '../cli/scrip-command.ts';
+import { effort } from '../effort.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 
 const KEYS = 100;
-const REQUESTS = Number(process.env.SAME_KEY_REQUESTS ?? 3_000);
+const REQUESTS = Number(process.env.SAME_KEY_REQUESTS ?? effort(1_500, 3_000));
 const AT_ONCE = 64;
 const END_USERS = 7;
 /** Requests need a timeout, because a killed server may never respond. */

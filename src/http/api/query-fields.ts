@@ -91,6 +91,7 @@ const LOST_PLUS = / \d\d:?\d\d$/;
 
 /** @throws InvalidRequest if a field is not an instant, or is outside the range that `rules` requires */
 export function readInstants(fields: Fields, names: readonly string[], rules: InstantRules): Fields {
+  if (names.every((name) => fields[name] === undefined)) return fields;
   const errors = [];
   const read: Record<string, unknown> = { ...fields };
   for (const name of names) {

@@ -48,7 +48,7 @@ function pages({ it }: Contract): void {
     assert.equal((await ledger.events.page(ledger.account, { after: null, limit: all.length - 1 })).hasMore, true);
   });
 
-  const ROUNDS = effort(8, 15);
+  const ROUNDS = effort(5, 15);
   it('a reader that continues from the latest position misses no event that is stored in the meantime', async (ledger) => {
     const people = Array.from({ length: 9 }, (_, index) => new EndUser(ledger.account, index));
     const seen: string[] = [];

@@ -1,12 +1,13 @@
 // Runs the model-based test on PostgreSQL, with a clock that the test sets.
 
 import { after, before } from 'node:test';
+import { effort } from '../../effort.ts';
 import { modelTests } from '../../model/model-tests.ts';
 import { newLedgerOn } from './postgres-ledger.ts';
 import { PostgresServer } from './postgres-server.ts';
 
 /** A run takes about a second. */
-const RUNS = 15;
+const RUNS = effort(8, 15);
 
 let server: PostgresServer;
 before(async () => {

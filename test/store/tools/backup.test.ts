@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { backUpFile, restoreFile } from '../../../src/store/sqlite/tools/backup.ts';
 import { CannotOpen } from '../../../src/store/store-fault.ts';
+import { effort } from '../../effort.ts';
 import { Random } from '../../load/random.ts';
 import { byHand, contentOf, damaged } from '../outside.ts';
 import { openFor, openInPlace, SMALL } from '../sqlite/sqlite-ledger.ts';
@@ -65,7 +66,7 @@ describe('backups', () => {
       const writing = (async () => {
         while (!isOver) await write();
       })();
-      for (let backups = 0; backups < 5; backups++) {
+      for (let backups = 0; backups < effort(2, 5); backups++) {
         const before = acknowledged;
         const backup = join(temporaryFolder(), 'backup.db');
         const { endUsers } = await backUpFile(file, backup, quietly);

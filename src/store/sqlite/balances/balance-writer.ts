@@ -24,11 +24,13 @@ export class BalanceWriter {
   readonly #cycle = new UuidParameter();
 
   constructor(db: DatabaseSync) {
+    // `OR FAIL`: without it, SQLite would copy each changed page first, to undo a statement that fails halfway. If a
+    // statement fails, the writer rolls back the whole transaction.
     this.#insertCycles = new ManyRows(
       db,
       13,
       (rows) =>
-        `INSERT INTO balances (account, end_user, cycle_id, period, type, status, amount, remaining, held, starts_at, ends_at, plan, next)
+        `INSERT OR FAIL INTO balances (account, end_user, cycle_id, period, type, status, amount, remaining, held, starts_at, ends_at, plan, next)
          VALUES ${rows}`,
     );
     // An UPDATE that sets `status` or `ends_at` also updates the index of active cycles, even if the values stay the
@@ -46,8 +48,8 @@ export class BalanceWriter {
     );
     // Most writes change neither the holds nor the next due instant, so `#setLatestPosting` leaves out these columns.
     const own = `WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`;
-    this.#setLatestPosting = prepare(db, `UPDATE balances SET latest_posting = ? ${own}`);
-    this.#setHolds = prepare(db, `UPDATE balances SET latest_posting = ?, holds = ?, due_at = ? ${own}`);
+    this.#setLatestPosting = prepare(db, `UPDATE OR FAIL balances SET latest_posting = ? ${own}`);
+    this.#setHolds = prepare(db, `UPDATE OR FAIL balances SET latest_posting = ?, holds = ?, due_at = ? ${own}`);
   }
 
   /**

@@ -12,6 +12,7 @@ import { type EndUserKey, endUserOf, endUserText } from '../../../ledger/command
 import type { Instant } from '../../../ledger/instant.ts';
 import { NEVER, nextEventAt } from '../../../ledger/next-event.ts';
 import { EMPTY_STATE, type EndUserState, liveState, sizeOf } from '../../../ledger/state.ts';
+import { hexNumber } from '../../../ledger/transaction-id.ts';
 import { sortedPlaces } from '../file/sorted-places.ts';
 import { numberOf, prepare, type Statement } from '../file/statements.ts';
 import { BalanceWriter } from './balance-writer.ts';
@@ -56,7 +57,7 @@ const UNUSED_MS = 2 * 60_000;
  * To find end users to drop, each batch examines `batch` cached end users, and `newEndUser` more for each end user that
  * the batch has added to the cache.
  */
-const EXAMINED = { batch: 64, newEndUser: 8 };
+const EXAMINED = { batch: 8, newEndUser: 8 };
 
 /** The cache contains many of these objects, so each field costs memory. */
 export interface CachedEndUser {
@@ -362,5 +363,5 @@ export class EndUserCache {
  * key consists of 3 bits of the account and 28 bits of the UUID.
  */
 function placeOf({ account, endUser }: EndUserKey): number {
-  return (account % 8) * 2 ** 28 + Number.parseInt(endUser.slice(0, 7), 16);
+  return (account % 8) * 2 ** 28 + hexNumber(endUser, 0, 7);
 }

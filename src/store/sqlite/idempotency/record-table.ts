@@ -33,7 +33,7 @@ export class RecordTable {
     this.#insert = new ManyRows(
       db,
       10,
-      (rows) => `INSERT INTO idempotency_records (record, hash, ${RECORD_COLUMNS}) VALUES ${rows}`,
+      (rows) => `INSERT OR FAIL INTO idempotency_records (record, hash, ${RECORD_COLUMNS}) VALUES ${rows}`,
     );
     this.#get = prepare(db, `SELECT ${RECORD_COLUMNS} FROM idempotency_records WHERE record = ?`);
     this.#oldest = prepare(

@@ -82,5 +82,5 @@ export class JournalWriter {
 }
 
 function insertion(db: DatabaseSync, columns: readonly string[]): ManyRows {
-  return new ManyRows(db, columns.length, (rows) => `INSERT INTO postings (${columns}) VALUES ${rows}`);
+  return new ManyRows(db, columns.length, (rows) => `INSERT OR FAIL INTO postings (${columns}) VALUES ${rows}`);
 }

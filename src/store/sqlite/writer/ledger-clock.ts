@@ -55,11 +55,12 @@ export class LedgerClock {
 
   /** Advances the clock to `instant`, unless the clock is already past it. Returns the latest instant. */
   notBefore(instant: Instant): Instant {
-    const wanted = BigInt(Math.min(instant, LAST_INSTANT));
+    const wanted = Math.min(instant, LAST_INSTANT);
     for (;;) {
-      const seen = Atomics.load(this.#latest, 0);
-      if (seen >= wanted) return Number(seen);
-      if (Atomics.compareExchange(this.#latest, 0, seen, wanted) === seen) return Number(wanted);
+      const seen = this.latest();
+      if (seen >= wanted) return seen;
+      const before = BigInt(seen);
+      if (Atomics.compareExchange(this.#latest, 0, before, BigInt(wanted)) === before) return wanted;
     }
   }
 }

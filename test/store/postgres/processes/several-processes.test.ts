@@ -8,6 +8,7 @@ import pg from 'pg';
 import type { Outcome } from '../../../../src/ledger/command.ts';
 import { DAY_MS } from '../../../../src/ledger/instant.ts';
 import { SEQUENCE_COUNT, transactionId } from '../../../../src/ledger/transaction-id.ts';
+import { effort } from '../../../effort.ts';
 import { ACCEPTED, balanceOf, EndUser, NOON, problemsOf, transactionsOf } from '../../temporary-ledger.ts';
 import type { TestLedger } from '../../test-ledger.ts';
 import { openOnMovedClock } from '../postgres-ledger.ts';
@@ -147,7 +148,7 @@ test('when all transaction IDs of a millisecond are used, the next transactions 
 });
 
 describe('deadlocks between processes', () => {
-  const BATCHES = 2_000;
+  const BATCHES = effort(1_000, 2_000);
   const USERS = 200;
   const BATCH_USERS = 6;
 
