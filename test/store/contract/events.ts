@@ -118,6 +118,20 @@ async function storedOf(ledger: ContractLedger, people: readonly EndUser[]): Pro
 }
 
 function order({ it, itInTime }: Contract): void {
+  it('the batches of an end user are processed in steps and in order, even if they have the same instant', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    const amounts = Array.from({ length: 130 }, (_, index) => index + 1);
+    for (const amount of amounts) await ledger.write([ada.add(amount)]);
+    await ledger.events.deriveNext(deriveEvents);
+    const { length } = await logOf(ledger);
+    assert(length > 0 && length < amounts.length, `${length} events`);
+    await ledger.consumeFeed();
+    assert.deepEqual(
+      (await logOf(ledger)).map(({ data }) => JSON.parse(data).amount),
+      amounts,
+    );
+  });
+
   itInTime(
     'no matter how often events are derived, the log has the same events for each end user, in order',
     async (ledger) => {

@@ -95,8 +95,8 @@ export async function deriveSome(
   }
   const taken = await connection.rows(take('events', part, LIMITS));
   const isMore = isFull(taken, LIMITS);
-  // Of the postings left in the feed, only those of renewals, changes of plan and lapses can be earlier than `latest`.
-  const latest = isMore ? Math.max(...taken.map(([, , at]) => exactInteger(at))) : passed.until;
+  // Of the postings left in the feed, only those of renewals, changes of plan and lapses can be at `latest` or earlier.
+  const latest = isMore ? Math.max(...taken.map(([, , at]) => exactInteger(at))) - 1 : passed.until;
   const postings = await postingsNamed(connection, taken, part);
   const inputs = inputsOf(postings, passed.users, Math.min(latest, passed.until));
   if (inputs.length === 0) {

@@ -1,9 +1,8 @@
 // The feed on PostgreSQL. For each consumer, each batch inserts a row that lists the batch's transactions. A consumer
 // takes its earliest rows and reads the postings of the listed transactions. A single database transaction deletes the
-// rows and stores the consumer's results. Batches of the same end user commit in the order of their instants, because
-// each batch locks the end user's row. Batches of different end users can commit in any order.
+// rows and stores the consumer's results. Batches of the same end user commit in the order of `at` and `ids_through`,
+// because each batch locks the end user's row. Batches of different end users can commit in any order.
 
-import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedPosting } from '../../feed.ts';
 import { totalsOfPostings } from '../../totals.ts';
 import { type Part, type Placement, partsIn } from '../citus/placement.ts';
@@ -93,20 +92,21 @@ export function lockConsumer(consumer: Consumer, { bucket }: Part, option: 'SKIP
 
 /**
  * Deletes and returns the earliest rows, up to the row that reaches one of the limits. Also includes all rows with the
- * same instant as that row. Each returned row contains the columns `TRANSACTIONS`, the instant, and the number of
- * postings.
+ * same `at` and `ids_through` as that row. Each returned row contains the columns `TRANSACTIONS`, the instant, and the
+ * number of postings.
  */
 export function take(consumer: Consumer, { bucket }: Part, { batchesMax, postingsMax }: TakeLimits): Query {
   return sql(
-    `DELETE FROM scrip.feed f WHERE f.bucket = ${bucket} AND f.consumer = $1 AND f.at <= coalesce((
-       SELECT t.at FROM (
-         SELECT e.at, row_number() OVER earlier AS batches, sum(cardinality(e.transaction_ids)) OVER earlier AS postings
+    `DELETE FROM scrip.feed f WHERE f.bucket = ${bucket} AND f.consumer = $1 AND (f.at, f.ids_through) <= (
+       SELECT t.at, t.ids_through FROM (
+         SELECT e.at, e.ids_through, row_number() OVER earlier AS batches,
+           sum(cardinality(e.transaction_ids)) OVER earlier >= $3 AS is_full
          FROM (
-           SELECT at, batch, transaction_ids FROM scrip.feed o WHERE o.bucket = ${bucket} AND o.consumer = $1
-           ORDER BY at, batch LIMIT $2
-         ) AS e WINDOW earlier AS (ORDER BY e.at, e.batch ROWS UNBOUNDED PRECEDING)
-       ) AS t WHERE t.batches = $2 OR t.postings >= $3 ORDER BY t.at LIMIT 1
-     ), ${INSTANT_MAX}) RETURNING ${TRANSACTIONS}, at, cardinality(transaction_ids)`,
+           SELECT at, ids_through, batch, transaction_ids FROM scrip.feed o
+           WHERE o.bucket = ${bucket} AND o.consumer = $1 ORDER BY at, ids_through, batch LIMIT $2
+         ) AS e WINDOW earlier AS (ORDER BY e.at, e.ids_through, e.batch ROWS UNBOUNDED PRECEDING)
+       ) AS t ORDER BY t.is_full DESC, CASE WHEN t.is_full THEN t.batches ELSE -t.batches END LIMIT 1
+     ) RETURNING ${TRANSACTIONS}, at, cardinality(transaction_ids)`,
     [consumer, batchesMax, postingsMax],
   );
 }

@@ -157,17 +157,20 @@ CREATE TABLE idempotency_records (
 CREATE INDEX idempotency_records_by_age ON idempotency_records (is_grant, recorded_at);
 
 -- Batches that a consumer has not processed yet. Each row lists the transactions of one batch for one consumer. Batches
--- commit in no particular order, but the batches of one end user commit in the order of their instants. The arrays of a
--- large batch are stored uncompressed within the row, because random ids do not compress well and the row is soon
+-- commit in no particular order, but the batches of one end user commit in the order of at and ids_through. The arrays of
+-- a large batch are stored uncompressed within the row, because random ids do not compress well and the row is soon
 -- deleted.
 CREATE TABLE feed (
   bucket smallint NOT NULL,
   consumer text NOT NULL,
   at bigint NOT NULL,
+  -- The value that the batch stores in the column of the same name. Two batches of one end user have the same value only
+  -- if they store nothing but automatic events.
+  ids_through uuid NOT NULL,
   batch uuid NOT NULL,
   accounts integer[] NOT NULL,
   transaction_ids uuid[] NOT NULL,
-  PRIMARY KEY (bucket, consumer, at, batch)
+  PRIMARY KEY (bucket, consumer, at, ids_through, batch)
 ) WITH (toast_tuple_target = 8160);
 
 -- A process locks the row of a consumer while it processes batches for that consumer.

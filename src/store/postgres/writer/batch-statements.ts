@@ -149,7 +149,8 @@ function postingStatements(part: Part, onShard: (statements: ShardStatements) =>
     const rowTypes = [...KEY_TYPES, 'bigint', ...columns.types];
     const [idsThrough, at, batch, changes] = [1, 2, 3, 4].map((offset) => `$${rowTypes.length + offset}`);
     const fed = CONSUMERS.map(
-      (consumer) => `(${part.bucket}, '${consumer}', ${at}::bigint, ${batch}::uuid, $2::integer[], $5::uuid[])`,
+      (consumer) =>
+        `(${part.bucket}, '${consumer}', ${at}::bigint, ${idsThrough}::uuid, ${batch}::uuid, $2::integer[], $5::uuid[])`,
     );
     const text = `
       WITH k AS MATERIALIZED (SELECT * FROM ${unnest(rowTypes)} AS k (${KEY}, new_remaining, ${columns.names})),
@@ -160,7 +161,7 @@ function postingStatements(part: Part, onShard: (statements: ShardStatements) =>
        ),
        posted AS (INSERT INTO scrip.postings (${KEY}, ${columns.inserted}) SELECT ${KEY}, ${columns.values} FROM k),
        fed AS (
-         INSERT INTO scrip.feed (bucket, consumer, at, batch, accounts, transaction_ids)
+         INSERT INTO scrip.feed (bucket, consumer, at, ids_through, batch, accounts, transaction_ids)
          VALUES ${fed.join(', ')}
        )
        SELECT 1 / (count(*) = ${changes})::integer FROM changed`;

@@ -140,7 +140,7 @@ test('a step adds a limited number of postings to the totals, so that it ends be
   const ledger = await openFor(t, url);
   await server.query(
     `INSERT INTO scrip.feed
-     SELECT 0, 'totals', at, gen_random_uuid(), array_fill(1, '{50000}'), array_fill(gen_random_uuid(), '{50000}')
+     SELECT 0, 'totals', at, gen_random_uuid(), gen_random_uuid(), array_fill(1, '{50000}'), array_fill(gen_random_uuid(), '{50000}')
      FROM generate_series(1, 2) AS at`,
     new URL(url).pathname.slice(1),
   );
