@@ -40,7 +40,7 @@ export interface ConsoleOptions {
   readonly settings: ConsoleSettings;
   readonly openDatabase: () => Promise<AccountDatabase>;
   readonly webhooks: {
-    /** Called when a page first needs webhooks. @throws UnusableSecret, CannotOpen */
+    /** Called when an endpoint gets a secret. @throws UnusableSecret, CannotOpen */
     readonly openSecrets: () => SecretBox;
     readonly rules: AddressRules;
   };

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX, type Amount } from './amount.ts';
-import { type Cycle, hasEnded, inBurnOrder, periodAt, renews, spendable } from './cycle.ts';
+import { type Cycle, hasEnded, inSpendingOrder, periodAt, renews, spendable } from './cycle.ts';
 import type { Hold } from './hold.ts';
 import type { Instant } from './instant.ts';
 import { currentPeriodName, periodName } from './posting.ts';
@@ -26,7 +26,7 @@ export function cyclesAt(state: EndUserState, now: Instant): readonly Cycle[] {
       current.push(back > 0 ? { ...cycle, held: cycle.held - back } : cycle);
     }
   }
-  return inBurnOrder(current);
+  return inSpendingOrder(current);
 }
 
 /** The state of `cycle` at its end, after the holds that lapse before the end have returned their credits. */

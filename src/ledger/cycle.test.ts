@@ -12,7 +12,7 @@ import {
   type Cycle,
   createdAt,
   hasEnded,
-  inBurnOrder,
+  inSpendingOrder,
   isActiveRecurring,
   isLive,
   periodAfter,
@@ -175,7 +175,7 @@ test('cycles in any order can be sorted into spending order', () => {
   fc.assert(
     fc.property(fc.shuffledSubarray(cycles), (shuffled) => {
       const sorted = cycles.filter((cycle) => shuffled.includes(cycle));
-      assert.deepEqual(inBurnOrder(shuffled), sorted);
+      assert.deepEqual(inSpendingOrder(shuffled), sorted);
     }),
   );
 });

@@ -147,7 +147,7 @@ export function spendingOrder(a: Cycle, b: Cycle): number {
  * Sorts `cycles` into spending order, in place. Checks the order first, because cycles are nearly always sorted and the
  * check is much cheaper than a sort.
  */
-export function inBurnOrder(cycles: Cycle[]): Cycle[] {
+export function inSpendingOrder(cycles: Cycle[]): Cycle[] {
   for (let index = 1; index < cycles.length; index++) {
     if (spendingOrder(cycles[index - 1] as Cycle, cycles[index] as Cycle) > 0) return cycles.sort(spendingOrder);
   }

@@ -27,6 +27,7 @@ export interface AccountTables {
     readonly paused_at: number | null;
     readonly paused_because: string | null;
     readonly position: string | null;
+    readonly changes: Generated<number>;
     readonly revision: Generated<number>;
     readonly leased_by: string | null;
     readonly leased_until: Generated<number>;

@@ -102,6 +102,9 @@ CREATE TABLE webhook_endpoints (
   -- webhook_pending, is no longer retried, or did not need to be sent. If the position is null, delivery begins with
   -- the events that were recorded after the endpoint was created.
   position TEXT,
+  -- How many changes of the position or of pending events the senders have stored. After a crash or a failover, the
+  -- database can lack the latest changes; a sender then starts again from the stored ones.
+  changes INTEGER NOT NULL DEFAULT 0,
   -- Increases with each change that the delivering process must notice.
   revision INTEGER NOT NULL DEFAULT 0,
   -- The process that may deliver to the endpoint, and the end of its lease.

@@ -203,7 +203,7 @@ export function refusalFaultsOf(found: UnderOverload, atOnceMax: number): string
 }
 
 /** Some goodput is lost because the load generator uses the same processors as the server. */
-const GOODPUT_MIN = 0.5;
+const GOODPUT_MIN = 0.25;
 
 /** A request may take up to `PATIENCE * longestMs`, because the load generator uses the same machine. */
 const PATIENCE = 3;

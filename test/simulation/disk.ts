@@ -4,7 +4,7 @@
 import type { ApiKey } from '../../src/accounts/api-key.ts';
 import type { DecidedBatch, UserChange } from '../../src/ledger/batch.ts';
 import { type EndUserKey, endUserText } from '../../src/ledger/command.ts';
-import { type Cycle, inBurnOrder, isLive } from '../../src/ledger/cycle.ts';
+import { type Cycle, inSpendingOrder, isLive } from '../../src/ledger/cycle.ts';
 import { type Hold, lapseOrder } from '../../src/ledger/hold.ts';
 import { type IdempotencyRecord, nameOf } from '../../src/ledger/idempotency.ts';
 import { type Instant, LAST_INSTANT } from '../../src/ledger/instant.ts';
@@ -82,7 +82,7 @@ export class Disk {
       rows.liveAt = now;
     }
     const holds = allHolds ? rows.holds : rows.holds.filter(({ expiresAt }) => expiresAt <= now);
-    return { cycles: inBurnOrder(live), holds };
+    return { cycles: inSpendingOrder(live), holds };
   }
 
   postingsOf(user: EndUserKey): readonly Posting[] {

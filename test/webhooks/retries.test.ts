@@ -35,7 +35,7 @@ test('if a crash of the database undoes the latest changes of a sender, no event
   await until(async () => (await storedPosition(setting, id)) === 2, job);
   assert.deepEqual(await pendingIds(setting, id), [second]);
   await database.queries.deleteFrom('webhook_pending').execute();
-  await database.queries.updateTable('webhook_endpoints').set({ position: '1' }).execute();
+  await database.queries.updateTable('webhook_endpoints').set({ position: '1', changes: 1 }).execute();
   receiver.answer = withStatus(200);
   now += 60_000;
   await until(async () => (await storedPosition(setting, id)) === 2, job);
@@ -54,10 +54,10 @@ test('a sender stores no changes if the database has lost its earlier changes', 
   const job = setting.job();
   await until(async () => (await storedPosition(setting, id)) === 1, job);
   const look = Leases.prototype.look;
-  // The database loses the changes after the job has read the position.
+  // The database loses the changes after the job has read their number.
   t.mock.method(Leases.prototype, 'look', async function (this: Leases) {
     const seen = await look.call(this);
-    await database.queries.updateTable('webhook_endpoints').set({ position: '0' }).execute();
+    await database.queries.updateTable('webhook_endpoints').set({ position: '0', changes: 0 }).execute();
     return seen;
   });
   events.add('u1');

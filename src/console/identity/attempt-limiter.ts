@@ -44,9 +44,9 @@ export class AttemptLimiter {
     return subjectWaitMs;
   }
 
-  /** Counts an email. @returns false if the address has already received the maximum number of emails */
-  async mayMail(email: string): Promise<boolean> {
-    return (await this.#count(sha256Of(`mail to ${email}`), MAILS_MAX)) === 0;
+  /** Counts an email. @returns false if the address has already received the maximum number of such emails */
+  async mayMail(purpose: 'sign-up' | 'reset', email: string): Promise<boolean> {
+    return (await this.#count(sha256Of(`${purpose} mail to ${email}`), MAILS_MAX)) === 0;
   }
 
   /** Deletes the subject's count, and subtracts this attempt from the client's count. */

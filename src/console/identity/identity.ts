@@ -23,7 +23,7 @@ interface IdentityOptions {
 
 export function openIdentity({ database, signUp, mailer, now, onMailError }: IdentityOptions) {
   const attempts = new AttemptLimiter(database, now);
-  const mail = new OutgoingMail(mailer, (email) => attempts.mayMail(email), onMailError);
+  const mail = new OutgoingMail(mailer, (purpose, email) => attempts.mayMail(purpose, email), onMailError);
   const shared = { database, mail, passwords: new PasswordHasher(), now };
   return {
     users: new Users(shared),

@@ -90,7 +90,7 @@ export class Registrations {
     const newUser = { email: credentials.email, passwordHash };
     if (!mail.isPossible) return database.alone((queries) => this.#create(queries, newUser, entry));
     const { email } = newUser;
-    mail.sendLater(email, async (mailer) => {
+    mail.sendLater('sign-up', email, async (mailer) => {
       if (await userByEmail(database.queries, email)) await mailer.sendAlreadyRegistered(email);
       else await mailer.sendConfirmation(email, await this.#newLink(newUser, entry));
     });

@@ -51,7 +51,7 @@ export class Users {
 
   /** Looks up the user in the background, so that the response time does not reveal whether the user exists. */
   requestPasswordReset(email: string): void {
-    this.#options.mail.sendLater(email, async (mailer) => {
+    this.#options.mail.sendLater('reset', email, async (mailer) => {
       const user = await userByEmail(this.#options.database.queries, email);
       if (user) await mailer.sendPasswordReset(email, await this.#newResetLink(user.id));
     });

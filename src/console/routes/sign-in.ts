@@ -20,7 +20,7 @@ export const CREDENTIALS_CHARACTERS_MAX = 1_000;
 
 const NOTICES: Readonly<Record<string, string>> = {
   'check-inbox':
-    'Check your inbox: we sent you an email with the next step. If the email does not arrive within a few minutes, submit the form again.',
+    'Check your inbox: we sent you an email with the next step. If the email does not arrive within a few minutes, submit the form again. We send at most five such emails in 15 minutes.',
   'reset-sent':
     'If the email address that you entered belongs to a user, we sent a password reset link to it. Check your inbox.',
   'password-set': 'Password reset. Sign in with your new password.',

@@ -25,8 +25,8 @@ export interface EndpointChanges {
   readonly endpointId: number;
   /** The revision that the sender has read. Pending events that a user restarted after it are not changed. */
   readonly revision: number;
-  /** The position in the database. If the database has another position, the changes must not be stored. */
-  readonly storedPosition: EventPosition | null;
+  /** The number of changes in the database. If the database has another number, the changes must not be stored. */
+  readonly storedChanges: number;
   /** Null if the position has not changed. */
   readonly position: EventPosition | null;
   /** Undelivered events before `position`, to insert into `webhook_pending`. */
@@ -104,8 +104,8 @@ export class DeliveryStore {
 
   /**
    * Stores the changes of all senders in one transaction. If a crash undoes the transaction, some events are delivered
-   * again, but no event is lost: positions and pending events are stored together, and a later change is stored only if
-   * the database still has the position of the previous one. Call `storeDeliveries` afterwards.
+   * again, but no event is lost: positions and pending events are stored together, and later changes are stored only if
+   * the database still has all earlier ones. Call `storeDeliveries` afterwards.
    */
   async store(changes: readonly EndpointChanges[], now: Instant): Promise<StoredChanges> {
     // To avoid deadlocks, all processes lock the rows of endpoints in the same order.
@@ -187,11 +187,12 @@ export class DeliveryStore {
 
   /** @returns as in `StoredChanges` */
   async #storeOne(queries: AccountQueries, changes: EndpointChanges, now: Instant): Promise<number | null> {
-    const { endpointId, revision, storedPosition, position, passed, retries, finished, deliveries } = changes;
+    const { endpointId, revision, storedChanges, position, passed, retries, finished, deliveries } = changes;
     const { pausedBecause, isReleased } = changes;
     const { numUpdatedRows } = await queries
       .updateTable('webhook_endpoints')
       .set({
+        changes: storedChanges + 1,
         leased_by: isReleased ? null : this.#process,
         ...(isReleased ? { leased_until: 0 } : {}),
         ...(position === null ? {} : { position }),
@@ -199,7 +200,7 @@ export class DeliveryStore {
       })
       .where('endpoint_id', '=', endpointId)
       .where('leased_by', '=', this.#process)
-      .where('position', storedPosition === null ? 'is' : '=', storedPosition)
+      .where('changes', '=', storedChanges)
       .executeTakeFirstOrThrow();
     if (numUpdatedRows === 0n) return null;
     for (let start = 0; start < finished.length; start += PLACES_PER_STATEMENT)

@@ -75,6 +75,7 @@ export class EndpointSender {
   /** The position in the event log after the last event that was read. */
   #readTo: EventPosition;
   #storedPosition: EventPosition | null;
+  #storedChanges: number;
   /** The value of `latest` in the previous call of `tick`. */
   #latest: EventPosition | null = null;
   #mayHaveMore = true;
@@ -97,13 +98,17 @@ export class EndpointSender {
 
   /**
    * @param queue the pending events
-   * @param start the stored position, and the time of the latest successful delivery
+   * @param start the stored position and number of changes, and the time of the latest successful delivery
    * @param mayUse returns false if another process might have the lease
    */
   constructor(
     endpoint: LeasedEndpoint,
     queue: DeliveryQueue,
-    start: { readonly storedPosition: EventPosition | null; readonly lastDeliveredAt: Instant | null },
+    start: {
+      readonly storedPosition: EventPosition | null;
+      readonly storedChanges: number;
+      readonly lastDeliveredAt: Instant | null;
+    },
     mayUse: () => boolean,
     options: SenderOptions,
   ) {
@@ -112,6 +117,7 @@ export class EndpointSender {
     this.#mayHaveBeenDown = queue.hasFailed();
     this.#readTo = queue.position;
     this.#storedPosition = start.storedPosition;
+    this.#storedChanges = start.storedChanges;
     this.#lastDeliveredAt = start.lastDeliveredAt;
     this.#mayUse = mayUse;
     this.#options = options;
@@ -125,9 +131,9 @@ export class EndpointSender {
     return this.#queue.oldestAt();
   }
 
-  /** The position in the database, if all changes so far have been stored. */
-  get storedPosition(): EventPosition | null {
-    return this.#storedPosition;
+  /** The number of changes that the database has, unless it has lost some. */
+  get storedChanges(): number {
+    return this.#storedChanges;
   }
 
   /**
@@ -181,7 +187,7 @@ export class EndpointSender {
     const changes: EndpointChanges = {
       endpointId: this.endpoint.id,
       revision: this.endpoint.revision,
-      storedPosition: this.#storedPosition,
+      storedChanges: this.#storedChanges,
       position: position === this.#storedPosition ? null : position,
       passed: events,
       retries: [...this.#failed].flatMap((event) =>
@@ -206,6 +212,7 @@ export class EndpointSender {
   /** @param firstPlace the value of the `place` column in `webhook_pending` for the first event in `passed` */
   stored({ position, passed }: EndpointChanges, firstPlace: number): void {
     this.#storedPosition = position ?? this.#storedPosition;
+    this.#storedChanges += 1;
     this.#finished.push(...this.#queue.stored(passed, firstPlace));
     void this.#read();
     this.#pump();

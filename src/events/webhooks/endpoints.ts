@@ -372,7 +372,7 @@ export function previousSecretsIn(text: string): readonly PreviousSecret[] {
 
 type EndpointRow = Omit<
   Selectable<AccountTables['webhook_endpoints']>,
-  'revision' | 'leased_by' | 'leased_until' | 'form_sha256'
+  'changes' | 'revision' | 'leased_by' | 'leased_until' | 'form_sha256'
 >;
 
 function endpointOf(row: EndpointRow, now: Instant): Endpoint {

@@ -5,7 +5,6 @@
 
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import type { AccountDatabase, AccountTables } from '../../store/account-database.ts';
-import type { EventPosition } from '../../store/event-log.ts';
 
 export interface LeaseTerms {
   readonly leaseMs: number;
@@ -22,7 +21,8 @@ export interface SeenEndpoint {
   readonly id: number;
   readonly revision: number;
   readonly isPaused: boolean;
-  readonly position: EventPosition | null;
+  /** See the column of the same name. */
+  readonly changes: number;
   readonly isOurs: boolean;
   /** True if no process has a valid lease. */
   readonly isFree: boolean;
@@ -49,7 +49,7 @@ export class Leases {
   async look(): Promise<SeenEndpoint[]> {
     const rows = await this.#database.queries
       .selectFrom('webhook_endpoints')
-      .select(['endpoint_id', 'revision', 'paused_at', 'position', 'leased_by'])
+      .select(['endpoint_id', 'revision', 'paused_at', 'changes', 'leased_by'])
       .select(sql<number>`CASE WHEN ${this.#isExpired} THEN 1 ELSE 0 END`.as('expired'))
       .orderBy('endpoint_id')
       .execute();
@@ -57,7 +57,7 @@ export class Leases {
       id: row.endpoint_id,
       revision: row.revision,
       isPaused: row.paused_at !== null,
-      position: row.position,
+      changes: row.changes,
       isOurs: row.leased_by === this.#process,
       isFree: row.leased_by === null || this.#terms === null || row.expired === 1,
     }));

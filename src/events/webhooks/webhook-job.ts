@@ -142,16 +142,15 @@ export class WebhookJob {
   }
 
   /**
-   * Ends the senders whose endpoint was deleted, paused, changed, or leased to another process. Also ends the senders
-   * whose stored position is not the one that this process stored last: after a crash or a failover, the database can
-   * lack the latest changes.
+   * Ends the senders whose endpoint was deleted, paused, changed, or leased to another process, and those whose latest
+   * changes the database has lost.
    */
   #endChanged(seen: readonly SeenEndpoint[]): void {
     const byId = new Map(seen.map((each) => [each.id, each]));
     for (const sender of this.#senders.values()) {
       const { id, revision } = sender.endpoint;
       const now = byId.get(id);
-      if (now === undefined || !now.isOurs || now.position !== sender.storedPosition) this.#discard(sender);
+      if (now === undefined || !now.isOurs || now.changes !== sender.storedChanges) this.#discard(sender);
       else if (now.isPaused || now.revision !== revision) sender.drain();
     }
   }
@@ -239,7 +238,8 @@ export class WebhookJob {
     }
     const queue = new DeliveryQueue(row.position ?? (await this.#options.events.positionBefore(row.created_at)));
     for (const event of await this.#store.pending(id)) queue.addStored(event);
-    const start = { storedPosition: row.position, lastDeliveredAt: await this.#store.lastDeliveredAt(id) };
+    const { position: storedPosition, changes: storedChanges } = row;
+    const start = { storedPosition, storedChanges, lastDeliveredAt: await this.#store.lastDeliveredAt(id) };
     const sender = new EndpointSender(endpoint, queue, start, () => this.#isLeased(id), {
       events: this.#options.events,
       store: this.#store,

@@ -64,7 +64,7 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
     'Retry-After': {
       type: 'integer',
       description:
-        'The number of seconds to wait before trying again. Absent if the error is `OutcomeUnknown` and the request had no `Idempotency-Key`.',
+        'The number of seconds to wait before trying again. Absent if the error is `OutcomeUnknown` and the request had no `Idempotency-Key`, or was `POST /test-clock`.',
     },
   },
 };

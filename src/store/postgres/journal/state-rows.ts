@@ -1,6 +1,6 @@
 // Reads the states of end users. One statement reads both cycles and holds, so that both are from the same snapshot.
 
-import { type Cycle, inBurnOrder } from '../../../ledger/cycle.ts';
+import { type Cycle, inSpendingOrder } from '../../../ledger/cycle.ts';
 import { type Hold, lapseOrder } from '../../../ledger/hold.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
 import { partsOfText } from '../../state-text.ts';
@@ -65,7 +65,7 @@ export class StateRows {
 
   /** Returns the cycles in spending order, and the holds in the order in which they lapse. */
   state(): EndUserState {
-    return { cycles: inBurnOrder(this.#cycles), holds: this.#holds.sort(lapseOrder) };
+    return { cycles: inSpendingOrder(this.#cycles), holds: this.#holds.sort(lapseOrder) };
   }
 }
 

@@ -71,9 +71,7 @@ const DAMAGED = ['XX001', 'XX002'];
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;
   const reason = error instanceof Error ? error.message : String(error);
-  // Batches of other end users do not wait for the same lock.
-  const isPartial = codeOf(error) === LOCK_NOT_AVAILABLE;
-  return new StoreFault(isFromOutside(error) ? 'StoreUnavailable' : 'Internal', reason, { isPartial });
+  return new StoreFault(isFromOutside(error) ? 'StoreUnavailable' : 'Internal', reason);
 }
 
 function isFromOutside(error: unknown): boolean {

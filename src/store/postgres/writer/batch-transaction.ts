@@ -23,6 +23,8 @@ export interface Decided {
   readonly writes: readonly Write[];
   /** A transaction that is stored if and only if the batch is stored; null if the batch has no such transaction. */
   readonly witness: Witness | null;
+  /** Whether the batch stores idempotency records. */
+  readonly hasRecords: boolean;
 }
 
 export interface Witness {
@@ -46,7 +48,7 @@ export async function decide(
   const rows = new BatchRows(context.statements, throughPosition(ids.position));
   for (const change of changes) rows.addChange(keys[change.index] as Key, change);
   for (const record of records) rows.addRecord(record);
-  return { outcomes, writes: rows.writes(moment.now), witness: witnessOf(changes) };
+  return { outcomes, writes: rows.writes(moment.now), witness: witnessOf(changes), hasRecords: records.length > 0 };
 }
 
 /** Writes a batch without committing it. @throws if not every row was written */

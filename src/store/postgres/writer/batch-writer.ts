@@ -100,7 +100,7 @@ export class BatchWriter {
       try {
         return await this.#attempt(commands, part, lane, { onDecided, beside });
       } catch (error) {
-        mayHaveRecords ||= error instanceof CommitLost && error.decided.witness === null;
+        mayHaveRecords ||= error instanceof CommitLost && error.decided.witness === null && error.decided.hasRecords;
         const isLast = attempt >= TRIES_MAX || performance.now() > deadline;
         const stored = await this.#settle(error, part, attempt, isLast).catch((fault) => {
           throw mayHaveRecords ? unknownOutcome(fault) : fault;

@@ -57,7 +57,7 @@ const UNUSED_MS = 2 * 60_000;
  * To find end users to drop, each batch examines `batch` cached end users, and `newEndUser` more for each end user that
  * the batch has added to the cache.
  */
-const EXAMINED = { batch: 8, newEndUser: 8 };
+const EXAMINED = { batch: 64, newEndUser: 8 };
 
 /** The cache contains many of these objects, so each field costs memory. */
 export interface CachedEndUser {

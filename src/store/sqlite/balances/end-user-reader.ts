@@ -8,7 +8,13 @@ import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
 import { applyAll } from '../../../ledger/apply.ts';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
-import { assertReadable, type Cycle, type CycleStatus, type CycleType, inBurnOrder } from '../../../ledger/cycle.ts';
+import {
+  assertReadable,
+  type Cycle,
+  type CycleStatus,
+  type CycleType,
+  inSpendingOrder,
+} from '../../../ledger/cycle.ts';
 import type { Hold } from '../../../ledger/hold.ts';
 import type { Instant } from '../../../ledger/instant.ts';
 import { planOfText, scheduledOfText } from '../../../ledger/plan.ts';
@@ -234,7 +240,7 @@ function balancesOf(rows: readonly Row[]): Balances {
     }
   }
   // Copy the array to save memory: an array that has grown by `push` has room for at least 17 elements.
-  return { state: { cycles: inBurnOrder(cycles).slice(), holds }, latestPosting };
+  return { state: { cycles: inSpendingOrder(cycles).slice(), holds }, latestPosting };
 }
 
 /**

@@ -30,7 +30,7 @@ export class SqliteEventLog implements EventLog {
   readonly #page: Statement;
   readonly #next: Statement;
   readonly #oldest: Statement;
-  readonly #lastBefore: Statement;
+  readonly #before: Statement;
 
   constructor(ledger: SqliteLedgerStore) {
     const { db } = ledger;
@@ -48,13 +48,10 @@ export class SqliteEventLog implements EventLog {
          AND (?4 IS NULL OR type IN (SELECT value FROM json_each(?4))) ORDER BY event LIMIT ?5`,
     );
     this.#next = prepare(db, 'SELECT 1 FROM events WHERE account = ? AND event > ? LIMIT 1');
-    this.#oldest = prepare(db, 'SELECT recorded_at FROM events ORDER BY event LIMIT 1');
-    // Events are recorded in the order of their numbers, and the instant is usually recent. A scan that starts at the
-    // latest event is therefore short.
-    this.#lastBefore = prepare(
+    this.#oldest = prepare(db, 'SELECT event, recorded_at FROM events ORDER BY event LIMIT 1');
+    this.#before = prepare(
       db,
-      `SELECT coalesce((SELECT event FROM events WHERE recorded_at < ? ORDER BY event DESC LIMIT 1),
-         (SELECT min(event) - 1 FROM events), ?)`,
+      'SELECT event, recorded_at FROM events WHERE event BETWEEN ? AND ? ORDER BY event DESC LIMIT 1',
     );
   }
 
@@ -99,14 +96,29 @@ export class SqliteEventLog implements EventLog {
     return this.#ledger.attempt(() => String(this.#latestNumber()));
   }
 
+  /** Uses a binary search, because `recorded_at` ascends with the event numbers. The numbers can have gaps. */
   async positionBefore(instant: Instant): Promise<EventPosition> {
-    return this.#ledger.attempt(() => String(this.#lastBefore.get(instant, this.#latestNumber())?.[0]));
+    return this.#ledger.attempt(() => {
+      const oldest = this.#oldest.get()?.[0] ?? null;
+      let high = this.#latestNumber();
+      if (oldest === null) return String(high);
+      let low = Number(oldest) - 1;
+      // Every event up to `low` was recorded before `instant`, and every event after `high` was recorded at `instant`
+      // or later.
+      while (low < high) {
+        const middle = Math.ceil((low + high) / 2);
+        const found = this.#before.get(low + 1, middle) as [event: number, recordedAt: Instant] | undefined;
+        if (found === undefined || found[1] < instant) low = middle;
+        else high = found[0] - 1;
+      }
+      return String(low);
+    });
   }
 
   async deleteExpired(retentionMs: number): Promise<boolean> {
     const { clock } = this.#ledger;
     const before = clock.machineTime(clock.peek()) - retentionMs;
-    const recordedAt = this.#ledger.attempt(() => this.#oldest.get()?.[0] as Instant | undefined);
+    const recordedAt = this.#ledger.attempt(() => this.#oldest.get()?.[1] as Instant | undefined);
     if (recordedAt === undefined || recordedAt >= before) return false;
     return this.#ledger.writer.call('deleteExpiredEvents', retentionMs);
   }

@@ -2,7 +2,8 @@
 // to the journal, and commits. The writer is synchronous; `writer-thread.ts` runs the writer in its own thread.
 //
 //   writing ──a transaction fails──▶ closed ──next request or tick──▶ reopened, writing
-//      └─────an invariant is violated──▶ halted until the process restarts: a stopped ledger is better than a wrong one
+//      └─────an invariant is violated──▶ halted until the process restarts, because a stopped ledger is better than a
+//                                        wrong one
 
 import type { DatabaseSync } from 'node:sqlite';
 import {
@@ -146,8 +147,8 @@ export class Writer {
 
   /**
    * Call `tick` at least once a second. Saves the latest instant that a reader has seen, so that the clock does not go
-   * back after a restart. Reopens the file after a fault. Stops until the process restarts if a file was deleted or replaced. Flushes
-   * pending balances if no batch has been written since the last tick.
+   * back after a restart. Reopens the file after a fault. Stops until the process restarts if a file was deleted or
+   * replaced. Flushes pending balances if no batch has been written since the last tick.
    *
    * @returns the number of flushed generations, as in `Written`
    * @throws StoreFault

@@ -120,7 +120,10 @@ test('if one of several processes of `serve --processes` is killed, it is replac
       else unanswered += 1;
     }
   })();
-  while (added === 0) await sleep(10);
+  for (let tries = 0; added === 0; tries++) {
+    assert(tries < 1_000, 'no addition succeeds');
+    await sleep(10);
+  }
   process.kill(pids[0] as number, 'SIGKILL');
   const addedBefore = added;
   await sleep(3_000);
