@@ -1,7 +1,7 @@
 // Charges for a model's answers. The cost of an answer is known only when the answer is complete: a hold sets aside the
 // maximum cost, and the capture spends the actual cost. If the process is killed in the middle of an answer, the next
 // process captures the cost of the delivered part. If no process starts before the hold lapses, the user gets the
-// credits back.
+// credits back. Only one process may use the same file of jobs.
 
 import { DatabaseSync } from 'node:sqlite';
 import { type Hold, HoldNotFound, InsufficientFunds, Scrip } from 'scrip-client';

@@ -9,12 +9,9 @@ const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
 const TRIAL = { amount: 100, validity_days: 14 };
 const CREDITS_PER_IMAGE = 40;
 
-async function signUp(): Promise<string> {
-  // Any UUID works. Store the UUID with the user in your own database.
-  const user = crypto.randomUUID();
-  // The idempotency key prevents a second trial if the sign-up is retried after an error.
+/** The idempotency key prevents a second trial if the sign-up is retried after an error. */
+async function signUp(user: string): Promise<void> {
   await scrip.add({ end_user_id: user, ...TRIAL }, { idempotencyKey: 'trial' });
-  return user;
 }
 
 /** Subtracts the credits first, so that two simultaneous requests cannot spend the same credits. */
@@ -29,7 +26,9 @@ async function drawImage(user: string): Promise<string> {
   return 'Here is your image.';
 }
 
-const user = await signUp();
+// Any UUID works. Store the UUID with the user in your own database before you call Scrip.
+const user = crypto.randomUUID();
+await signUp(user);
 console.log(await drawImage(user));
 console.log(await drawImage(user));
 console.log(await drawImage(user));

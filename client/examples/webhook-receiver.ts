@@ -29,6 +29,9 @@ async function handle(event: WebhookEvent): Promise<void> {
     await sendMail(event.data.end_user_id, `${event.data.balance} credits are left.`, event.id);
 }
 
+/** Longer than any webhook of Scrip. */
+const BODY_BYTES_MAX = 64 * 1024;
+
 let working = Promise.resolve();
 
 /** Processes the stored events. If processing an event fails, the process exits, so that no event is skipped. */
@@ -41,6 +44,8 @@ async function work(): Promise<void> {
 
 /** @returns the HTTP status of the response */
 async function receive(request: IncomingMessage): Promise<number> {
+  // A request without this header gets the same response, because Scrip always sends it.
+  if (!(Number(request.headers['content-length']) <= BODY_BYTES_MAX)) return 413;
   try {
     const event = await verifyWebhook(request.headers, await buffer(request), WEBHOOK_SECRET);
     store.run(event.id, JSON.stringify(event));

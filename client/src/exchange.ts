@@ -1,7 +1,16 @@
 // Sends a call, parses the response, and retries after a failure that might be temporary. All attempts of a write have
 // the same idempotency key, so that Scrip applies the write only once.
 
-import { ConnectionFailed, type ErrorFacts, errorOf, ScripError, TimedOut, UnexpectedAnswer } from './errors.ts';
+import {
+  ConnectionFailed,
+  type ErrorFacts,
+  errorOf,
+  Internal,
+  OutcomeUnknown,
+  ScripError,
+  TimedOut,
+  UnexpectedAnswer,
+} from './errors.ts';
 import type { Problem } from './generated.ts';
 
 export interface Connection {
@@ -36,40 +45,62 @@ const RETRY_AFTER_MS_MAX = 30_000;
 /** Spreads the retries of clients that received the same `Retry-After`. */
 const RETRY_AFTER_JITTER_MS = 250;
 
-/** Scrip sends 429 and 503 for temporary failures. A proxy sends 502, 503 or 504 if it cannot reach Scrip. */
-const STATUSES_TO_RETRY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
+/**
+ * Scrip sends 408, 429 and 503 for temporary failures. A proxy sends 502, 503 or 504 if it cannot reach Scrip.
+ */
+const STATUSES_TO_RETRY: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
+/** The statuses of errors that Scrip sends without looking for an earlier attempt with the same idempotency key. */
+const UNDECIDED: ReadonlySet<number> = new Set([401, 403, 408, 429, 503]);
+/** The errors after which a write might have been applied. */
+const AMBIGUOUS = [ConnectionFailed, TimedOut, UnexpectedAnswer, OutcomeUnknown, Internal];
 
-/** @throws {ScripError} the error of the last attempt */
+/**
+ * @throws {ScripError} the error of the last attempt. If an earlier attempt of a write might have been applied, and the
+ * last error does not say whether it was, throws the error of the earlier attempt.
+ */
 export async function exchange<Result>(connection: Connection, call: Call): Promise<Result> {
+  const body = call.body === undefined ? null : textOf(call.body);
+  let ambiguous: ScripError | null = null;
   for (let attempt = 0; ; attempt += 1) {
     call.signal?.throwIfAborted();
     try {
-      return (await sendOnce(connection, call)) as Result;
+      return (await sendOnce(connection, call, body)) as Result;
     } catch (error) {
-      const delayMs = error instanceof ScripError ? retryDelayMs(error, attempt) : null;
-      if (delayMs === null || attempt >= connection.retries) throw error;
+      if (!(error instanceof ScripError)) throw error;
+      if (call.idempotencyKey !== undefined && AMBIGUOUS.some((kind) => error instanceof kind)) ambiguous = error;
+      const delayMs = retryDelayMs(error, attempt);
+      if (delayMs === null || attempt >= connection.retries)
+        throw ambiguous !== null && UNDECIDED.has(error.status) ? ambiguous : error;
       await sleep(delayMs, call.signal);
     }
   }
+}
+
+/** @throws {TypeError} if the body contains `NaN` or `Infinity`, which JSON would turn into null */
+function textOf(body: unknown): string {
+  return JSON.stringify(body, (name, value) => {
+    if (typeof value === 'number' && !Number.isFinite(value)) throw new TypeError(`${name} must be a finite number.`);
+    return value;
+  });
 }
 
 /** @returns milliseconds; null if a retry would not help, or if `Retry-After` is too long */
 function retryDelayMs(error: ScripError, attempt: number): number | null {
   const hasNoResponse = error instanceof ConnectionFailed || error instanceof TimedOut;
   if (!hasNoResponse && !STATUSES_TO_RETRY.has(error.status)) return null;
-  const { retryAfterMs } = error;
-  if (retryAfterMs !== undefined) {
-    return retryAfterMs > RETRY_AFTER_MS_MAX ? null : retryAfterMs + Math.random() * RETRY_AFTER_JITTER_MS;
-  }
   const longest = Math.min(BACKOFF_MS * 2 ** attempt, BACKOFF_MS_MAX);
-  return longest * (0.5 + Math.random() / 2);
+  const backoffMs = longest * (0.5 + Math.random() / 2);
+  const { retryAfterMs } = error;
+  if (retryAfterMs === undefined) return backoffMs;
+  if (retryAfterMs > RETRY_AFTER_MS_MAX) return null;
+  return Math.max(retryAfterMs + Math.random() * RETRY_AFTER_JITTER_MS, backoffMs);
 }
 
-async function sendOnce(connection: Connection, call: Call): Promise<object> {
+async function sendOnce(connection: Connection, call: Call, body: string | null): Promise<object> {
   const { signal } = call;
   const controller = new AbortController();
   const url = urlOf(connection, call);
-  const request = requestOf(connection, call, controller.signal);
+  const request = requestOf(connection, call, body, controller.signal);
   const stop = () => controller.abort(signal?.reason);
   let isLate = false;
   const timer = setTimeout(() => {
@@ -108,15 +139,19 @@ function urlOf({ baseUrl }: Connection, { path, query }: Call): string {
   return query === undefined ? baseUrl + path : `${baseUrl}${path}?${new URLSearchParams(query)}`;
 }
 
-function requestOf({ authorization }: Connection, call: Call, signal: AbortSignal): RequestInit {
-  const { method, body, idempotencyKey } = call;
+function requestOf(
+  { authorization }: Connection,
+  { method, idempotencyKey }: Call,
+  body: string | null,
+  signal: AbortSignal,
+): RequestInit {
   const headers: Record<string, string> = { authorization, accept: 'application/json' };
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey;
   // Do not follow redirects, because the API key must not be sent to another address.
   const request: RequestInit = { method, headers, signal, redirect: 'manual' };
-  if (body === undefined) return request;
+  if (body === null) return request;
   headers['content-type'] = 'application/json';
-  return { ...request, body: JSON.stringify(body) };
+  return { ...request, body };
 }
 
 function parseResponse(call: Call, { response: { status, headers }, text }: ReceivedResponse): object {
@@ -125,7 +160,7 @@ function parseResponse(call: Call, { response: { status, headers }, text }: Rece
     return call.idempotencyKey === undefined ? fields : { ...fields, transactionId: headers.get('transaction-id') };
   const retryAfterMs = retryAfterOf(headers);
   const retryAfter = retryAfterMs === undefined ? {} : { retryAfterMs };
-  if (status >= 400 && typeof fields?.error === 'string') {
+  if (status >= 400 && typeof fields?.error === 'string' && String(fields.type).startsWith('/problems/')) {
     const problem = fields as Problem;
     const { error, title = '', detail = '' } = problem;
     throw errorOf({ status, error, title, detail, problem, ...retryAfter, ...writeFactsOf(call) });

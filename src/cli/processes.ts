@@ -38,10 +38,19 @@ export function startProcesses(count: number, onUnexpectedExit: (pid: number | n
     if (isStopping) return;
     onUnexpectedExit(worker.process.pid ?? null);
     await sleep(RESTART_PAUSE_MS);
-    if (!isStopping) void replaceOnExit(cluster.fork());
+    if (!isStopping) replace();
+  };
+  const replace = (): void => {
+    try {
+      void replaceOnExit(forked());
+    } catch {
+      // Node.js throws some errors of `fork`, for example for lack of memory, and reports others with an event.
+      onUnexpectedExit(null);
+      setTimeout(() => (isStopping ? undefined : replace()), RESTART_PAUSE_MS);
+    }
   };
   const startOne = async (): Promise<string> => {
-    const worker = cluster.fork();
+    const worker = forked();
     const url = await listening(worker);
     void replaceOnExit(worker);
     return url;
@@ -58,6 +67,11 @@ export function startProcesses(count: number, onUnexpectedExit: (pid: number | n
     }
   };
   return { url: startAll(), stop };
+}
+
+function forked(): Worker {
+  // Without a listener, an `error` event would end this process.
+  return cluster.fork().on('error', () => {});
 }
 
 /** Resolves with the URL of the worker; rejects if the worker ends first. */

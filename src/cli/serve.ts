@@ -75,7 +75,10 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
   // Open the ledger before the workers start, so that an error is printed only once, not by every worker.
   await (await openTools(database, { create: true, testClock })).tools.close();
   const { pino } = await import('pino');
-  const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
+  // A full disk must not end this process, because all other processes would end with it.
+  const destination = pino.destination({ dest: 2, sync: true });
+  destination.on('error', () => {});
+  const logger = pino({ level: config.logLevel }, destination);
   const processes = startProcesses(count, (pid) => {
     if (pid === null) logger.error('a process could not be started; starting a replacement');
     else logger.error({ exited: pid }, 'a process exited; starting a replacement');

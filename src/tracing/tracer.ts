@@ -31,6 +31,9 @@ export interface TracedBatch {
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT']);
 const SERVER_ERROR = 500;
+/** The digits of a trace ID that are random in every W3C trace context, and the number of their values. */
+const RANDOM_DIGITS = 14;
+const IDS = 16 ** RANDOM_DIGITS;
 
 export class Tracer {
   readonly #exporter: SpanExporter;
@@ -49,7 +52,8 @@ export class Tracer {
   /** @returns null if the request is not sampled */
   beginRequest(traceparent: string | string[] | undefined): RequestTrace | null {
     const parent = parentOf(traceparent);
-    const isRecorded = parent !== null && this.#settings.followsParent ? parent.isSampled : this.#isSampled();
+    const isRecorded =
+      parent !== null && this.#settings.followsParent ? parent.isSampled : this.#isSampled(parent?.traceId);
     if (!isRecorded) return null;
     return { ...newContext(parent?.traceId), parentSpanId: parent?.spanId ?? null, startedMs: performance.now() };
   }
@@ -104,7 +108,9 @@ export class Tracer {
     return this.#exporter.stop();
   }
 
-  #isSampled(): boolean {
-    return Math.random() < this.#settings.ratio;
+  /** Decides by the random digits of the trace ID, so that all services with the same ratio record the same traces. */
+  #isSampled(traceId?: string): boolean {
+    const share = traceId === undefined ? Math.random() : Number.parseInt(traceId.slice(-RANDOM_DIGITS), 16) / IDS;
+    return share < this.#settings.ratio;
   }
 }

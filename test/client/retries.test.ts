@@ -84,6 +84,7 @@ const PERMANENT_FAILURES: readonly (readonly [
   ['a JSON response that is not an object', sends(200, 'null'), UnexpectedAnswer],
   ['a JSON response from another service', sends(200, '{"ok":true}'), UnexpectedAnswer],
   ['a JSON error from another service', sends(403, '{"message":"blocked"}'), UnexpectedAnswer],
+  ['a JSON error with the same member', sends(500, '{"status":500,"error":"Server Error"}'), UnexpectedAnswer],
   ['a success status that Scrip does not use', sends(204, ''), UnexpectedAnswer],
 ];
 
@@ -117,6 +118,37 @@ describe('retries of the client', { concurrency: 8 }, () => {
       assert.deepEqual(hostile.applied, [idempotencyKey], 'the second call is the same write');
     });
   }
+
+  test('if a write might have been applied, and its retries are refused without a decision, the error says that the outcome is unknown', async (t) => {
+    const hostile = await startHostile(t);
+    for (const last of [
+      refuses(503, 'StoreUnavailable'),
+      refuses(429, 'TooManyRequests'),
+      refuses(401, 'Unauthorized'),
+    ]) {
+      hostile.behave(dropsConnection, last);
+      await assert.rejects(client(hostile, { retries: 1 }).add(ADDITION), ConnectionFailed);
+    }
+    hostile.behave(dropsConnection, refuses(422, 'InvalidField'));
+    await assert.rejects(client(hostile, { retries: 1 }).add(ADDITION), { name: 'InvalidField' });
+  });
+
+  test('a retry sends the fields that the call was made with, even if the caller has changed the object since', async (t) => {
+    const hostile = await startHostile(t);
+    hostile.behave(refuses(503, 'Overloaded'), responds);
+    const addition = { ...ADDITION };
+    const call = client(hostile).add(addition);
+    addition.amount += 1;
+    await call;
+    for (const { body } of hostile.received) assert.deepEqual(body, ADDITION);
+  });
+
+  test('a number that JSON cannot represent is refused', async (t) => {
+    const hostile = await startHostile(t);
+    for (const validity_days of [Number.NaN, Number.POSITIVE_INFINITY])
+      await assert.rejects(client(hostile).add({ ...ADDITION, validity_days }), TypeError);
+    assert.equal(hostile.received.length, 0);
+  });
 
   for (const [failure, behavior, Class] of PERMANENT_FAILURES) {
     test(`the client does not retry after ${failure}`, async (t) => {

@@ -90,6 +90,18 @@ export const ALERT_CASES: readonly AlertCase[] = [
     firingAt: '8m',
   },
   {
+    alert: 'ScripWebhooksStalled',
+    series: { [`scrip_webhook_stalled_seconds{${JOB}}`]: '0+15x60' },
+    quietAt: '5m',
+    firingAt: '7m',
+  },
+  {
+    alert: 'ScripShardsUnreachable',
+    series: { [`scrip_store_unreachable_shards{${JOB}}`]: '0x4 8x20' },
+    quietAt: '1m30s',
+    firingAt: '3m',
+  },
+  {
     alert: 'ScripWebhookPaused',
     series: { [`scrip_webhook_paused_endpoints{${JOB}}`]: '1x60' },
     quietAt: '4m',

@@ -12,6 +12,7 @@ import { createApiKey } from '../../src/store/key-store.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
 import { type Span, SpanExporter } from '../../src/tracing/span-exporter.ts';
 import { parentOf } from '../../src/tracing/trace-context.ts';
+import { Tracer } from '../../src/tracing/tracer.ts';
 import { someone } from '../http/running-service.ts';
 import { temporaryFolder } from '../store/temporary-ledger.ts';
 
@@ -213,6 +214,18 @@ describe('tracing', { timeout: 60_000 }, () => {
         assert.equal((await post('/add', { end_user_id: someone(), amount: 1 })).status, 200);
       await service.stop();
       assert.equal(log.filter((line) => line.includes('cannot send traces')).length, 1, log.join(''));
+    }
+  });
+
+  test('with a trace sampling ratio, the trace ID of the caller decides whether a request is recorded', () => {
+    const tracer = new Tracer(
+      { endpoint: 'http://127.0.0.1:1/', headers: {}, resource: {}, ratio: 0.5, followsParent: false },
+      () => {},
+    );
+    const isRecorded = (traceId: string) => tracer.beginRequest(`00-${traceId}-00f067aa0ba902b7-00`) !== null;
+    for (let repeated = 0; repeated < 10; repeated++) {
+      assert(isRecorded(`ffffffffffffffffff${'7f'.repeat(7)}`));
+      assert(!isRecorded(`000000000000000000${'81'.repeat(7)}`));
     }
   });
 

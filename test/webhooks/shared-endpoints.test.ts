@@ -76,7 +76,9 @@ test('a process that cannot open an endpoint leaves it to other processes', asyn
   const unable = setting.job({ leases: LEASES, secrets: { open } });
   await ticks(3, unable);
   assert.match(setting.log.join(), /webhooks could not be processed/);
-  await until(() => receiver.received.length === 1, sharingJob(setting), unable);
+  const able = sharingJob(setting);
+  await until(() => receiver.received.length === 1, able, unable);
+  assert(able.stalledMs() < unable.stalledMs(), 'the process that cannot open the endpoint is stalled');
 });
 
 test('after a process disappears, another process takes over its endpoints when their leases expire', async (t) => {

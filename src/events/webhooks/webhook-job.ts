@@ -68,6 +68,8 @@ export class WebhookJob {
   /** The endpoints that this process could not open. It leases them only after all others. */
   readonly #unopened = new Set<number>();
   #renewedAt = 0;
+  /** When the latest run ended in which nothing failed, from `performance.now`. */
+  #soundAt = performance.now();
   #latest: EventPosition | null = null;
   #troubleAt = Number.NEGATIVE_INFINITY;
   #cleanedId = 0;
@@ -122,6 +124,11 @@ export class WebhookJob {
     return oldest === null ? 0 : Math.max(0, this.#options.now() - oldest);
   }
 
+  /** How long ago the latest run ended in which nothing failed and every leased endpoint could be opened. */
+  stalledMs(): number {
+    return performance.now() - this.#soundAt;
+  }
+
   readonly #onTrouble = (error: unknown): void => {
     const at = performance.now();
     if (at - this.#troubleAt < TROUBLE_MS) return;
@@ -139,6 +146,7 @@ export class WebhookJob {
     await this.#eachSender((sender) => sender.tick(this.#latest));
     await this.#begin(seen, stopping);
     await this.#clean(seen);
+    if (this.#unopened.size === 0) this.#soundAt = performance.now();
   }
 
   /**
@@ -208,6 +216,8 @@ export class WebhookJob {
     const free = wanted
       .filter(({ isOurs, isFree }) => isFree && !isOurs)
       .toSorted((a, b) => Number(this.#unopened.has(a.id)) - Number(this.#unopened.has(b.id)));
+    const openable = new Set(idsOf([...ours, ...free]));
+    for (const id of this.#unopened) if (!openable.has(id)) this.#unopened.delete(id);
     const { leases } = this.#options;
     const at = performance.now();
     const leased = await this.#leases.claim(idsOf(ours), idsOf(free));

@@ -7,7 +7,7 @@ import type { ReadMetrics } from './read-metrics.ts';
 export interface MeasuredEvents {
   readonly deriving: Pick<PacedJob, 'lateMs'>;
   /** Returns null until the delivery of webhooks has started. */
-  readonly webhooks: () => Pick<WebhookJob, 'attempts' | 'pausedEndpoints' | 'oldestAgeMs'> | null;
+  readonly webhooks: () => Pick<WebhookJob, 'attempts' | 'pausedEndpoints' | 'oldestAgeMs' | 'stalledMs'> | null;
 }
 
 export function collectEventMetrics(metrics: ReadMetrics, { deriving, webhooks }: MeasuredEvents): void {
@@ -20,6 +20,11 @@ export function collectEventMetrics(metrics: ReadMetrics, { deriving, webhooks }
     'scrip_webhook_oldest_event_seconds',
     'Seconds since this process read its oldest undelivered event from the event log; 0 if there is no such event',
     () => (webhooks()?.oldestAgeMs() ?? 0) / 1_000,
+  );
+  metrics.gauge(
+    'scrip_webhook_stalled_seconds',
+    'Seconds since this process could last read and store everything that it needs to send webhooks',
+    () => (webhooks()?.stalledMs() ?? 0) / 1_000,
   );
   metrics.gauge(
     'scrip_webhook_paused_endpoints',

@@ -3,7 +3,7 @@
 
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Histogram, type Registry } from 'prom-client';
-import type { ProblemCode } from '../problems.ts';
+import { PROBLEMS, type ProblemCode } from '../problems.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -64,6 +64,8 @@ export class RequestMetrics {
       labelNames: ['error'],
       registers,
     });
+    // Prometheus computes no rate from the first value of a series, so each series begins at 0.
+    for (const error of Object.keys(PROBLEMS)) this.#problems.inc({ error }, 0);
     this.#log = log;
   }
 
