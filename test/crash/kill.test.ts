@@ -6,7 +6,7 @@ import { effort } from '../effort.ts';
 import { type Kills, killRepeatedly, summaryOf } from './killing.ts';
 import { randomFrom } from './randomness.ts';
 
-const KILLS_MIN = effort(4, 20);
+const KILLS_MIN = effort(2, 20);
 /** About half of the kills hit the server between a commit and its response; the test needs at least one such kill. */
 const KILLS_MAX = 20;
 const CONTROL_KILLS_MAX = 40;

@@ -10,7 +10,7 @@ import { type Fault, loosenedFront } from './loosened-front.ts';
 
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 const TEST_MS_MAX = 120_000;
-const REQUESTS = effort(1_000, 2_000);
+const REQUESTS = effort(600, 2_000);
 
 let scrip: Scrip;
 let target: Target;

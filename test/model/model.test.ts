@@ -40,5 +40,5 @@ const file = 'test/model/model.test.ts';
 const runMsMax = 2_000;
 
 const sqlite = { file, runMsMax, isDueFoundLate: true };
-modelTests('SQLite with a tiny cache', { ...sqlite, runs: effort(20, RUNS_JUDGED), newLedger: newLedger(SMALL) });
-modelTests('SQLite', { ...sqlite, runs: effort(10, 50), newLedger: newLedger({}) });
+modelTests('SQLite with a tiny cache', { ...sqlite, runs: effort(12, RUNS_JUDGED), newLedger: newLedger(SMALL) });
+modelTests('SQLite', { ...sqlite, runs: effort(6, 50), newLedger: newLedger({}) });

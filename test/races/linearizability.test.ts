@@ -174,7 +174,7 @@ test('the linearizability checker returns the operation whose output does not fi
   assert.equal(verdict.stuckAt, history[1]);
 });
 
-const RANDOM_HISTORIES = effort(60, 300);
+const RANDOM_HISTORIES = effort(30, 300);
 
 /**
  * Each call takes effect at a random time between its start and its return. However, half of the calls with an unknown

@@ -33,7 +33,7 @@ after(() => postgres.remove());
 
 describe(`concurrent clients (SEED=${SEED})`, () => {
   test('histories of concurrent clients on SQLite are linearizable', { timeout: TEST_MS_MAX }, async (t) => {
-    const { faults, histories, unchecked, operations } = await recordOnSqlite(SEED, effort(2, 5));
+    const { faults, histories, unchecked, operations } = await recordOnSqlite(SEED, effort(1, 5));
     assert.deepEqual(faults, []);
     assert(unchecked <= 1, `${unchecked} of ${histories} histories are too long to check`);
     t.diagnostic(`${histories} histories with ${operations} operations in total`);

@@ -9,7 +9,7 @@ import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 
 const KEYS = 100;
-const REQUESTS = Number(process.env.SAME_KEY_REQUESTS ?? effort(1_500, 3_000));
+const REQUESTS = Number(process.env.SAME_KEY_REQUESTS ?? effort(900, 3_000));
 const AT_ONCE = 64;
 const END_USERS = 7;
 /** Requests need a timeout, because a killed server may never respond. */

@@ -13,7 +13,7 @@ const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
 const PLAN: SoakPlan = {
   seed: SEED,
-  seconds: effort(6, 10),
+  seconds: effort(4, 10),
   rate: 150,
   kills: 1,
   readEverySeconds: effort(0.2, 0.25),

@@ -43,7 +43,7 @@ export interface Contract {
 const TEST_MS_MAX = 60_000;
 
 /** Every `AUDITED_EARLY_EVERY`th test also audits the ledger before the totals are brought up to date. */
-const AUDITED_EARLY_EVERY = effort(4, 1);
+const AUDITED_EARLY_EVERY = effort(10, 1);
 
 export interface ContractOptions {
   /** `real` skips the tests that move the clock; `movable` skips the tests that need a real clock. */

@@ -100,7 +100,7 @@ test('while 2,000 requests are pipelined on 20 connections, requests of another 
 });
 
 /** The number of connections that pipeline requests. */
-const LOUD = effort(150, 300);
+const LOUD = effort(100, 300);
 
 test('while hundreds of requests are pipelined on each of many new connections, another client still gets responses', async () => {
   assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200);

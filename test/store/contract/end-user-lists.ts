@@ -238,7 +238,7 @@ function lag({ it, itInTime }: Contract): void {
         await ledger.events.deriveNext(deriveEvents);
       }
     })();
-    for (let round = 0; round < effort(20, 60); round++)
+    for (let round = 0; round < effort(12, 60); round++)
       await ledger.write(
         Array.from({ length: 20 }, () => random.pick(people)).flatMap((user) => [
           user.add(3),

@@ -141,7 +141,7 @@ function order({ it, itInTime }: Contract): void {
         { length: 12 },
         (_, index) => new EndUser(index % 3 ? ledger.account : ledger.other, index),
       );
-      for (let round = 0; round < effort(20, 40); round++) {
+      for (let round = 0; round < effort(12, 40); round++) {
         await ledger.write(
           Array.from({ length: 1 + random.below(12) }, () => randomCommand(random.pick(people), random)),
         );

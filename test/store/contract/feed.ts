@@ -70,7 +70,7 @@ function order({ it }: Contract): void {
     const people = peopleOf(ledger);
     const random = new Random(11);
     const feed = new RecordedFeed();
-    for (let round = 0; round < effort(20, 40); round++) {
+    for (let round = 0; round < effort(12, 40); round++) {
       await writeSome(ledger, people, random);
       ledger.wall += random.below(DAY_MS);
       if (round % 7 === 3) await ledger.deriveEvents(feed.derive);

@@ -29,7 +29,7 @@ const FILLED = [
 ];
 
 /** How many batches a test writes before it lists the transactions for ranges of IDs. */
-const ROUNDS = effort(60, 300);
+const ROUNDS = effort(40, 300);
 
 async function fill(ledger: TestLedger, user: EndUser): Promise<void> {
   await ledger.write([user.add(1), user.subtract(1), user.add(10), user.add(10), user.add(10), user.subtract(25)]);

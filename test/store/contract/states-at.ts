@@ -13,7 +13,7 @@ import type { Contract, ContractLedger } from '../store-contract.ts';
 import { EndUser, idsOf, problemsOf } from '../temporary-ledger.ts';
 
 /** The number of steps in a random history. */
-const STEPS = effort(100, 500);
+const STEPS = effort(60, 500);
 
 export function statesAtContract(contract: Contract): void {
   instants(contract);

@@ -16,6 +16,7 @@ import { PostgresServer } from './postgres-server.ts';
 let server: PostgresServer;
 before(async () => {
   server = await PostgresServer.start({ fsync: 'off' });
+  await makeCorrect();
 });
 after(() => server.remove());
 
@@ -34,15 +35,24 @@ interface Edited {
   run(sql: string): Promise<unknown>;
 }
 
+/** The URL of a correct ledger without CHECK constraints, which each test copies. */
+let correct: string;
+
+async function makeCorrect(): Promise<void> {
+  correct = await server.createDatabase();
+  const ledger = await TestLedger.open(async () => pluggedDatabase(correct));
+  await ledger.write([ada.startCycle(100), ada.subtract(1), ada.hold(5), bob.add(AMOUNT_MAX)]);
+  await ledger.consumeFeed();
+  assert.deepEqual(problemsOf(await ledger.audit()), []);
+  await ledger.close();
+  await server.query(WITHOUT_CHECKS, new URL(correct).pathname.slice(1));
+}
+
 async function withoutChecks(work: (ledger: Edited) => Promise<void>): Promise<void> {
-  const url = await server.createDatabase();
+  const url = await server.createDatabase(correct);
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
   const ledger = await TestLedger.open(async () => pluggedDatabase(url));
   try {
-    await ledger.write([ada.startCycle(100), ada.subtract(1), ada.hold(5), bob.add(AMOUNT_MAX)]);
-    await ledger.consumeFeed();
-    assert.deepEqual(problemsOf(await ledger.audit()), []);
-    await run(WITHOUT_CHECKS);
     await work({ ledger, url, run });
   } finally {
     await ledger.close();

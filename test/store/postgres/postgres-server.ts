@@ -87,9 +87,11 @@ export class PostgresServer {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
   }
 
-  async createDatabase(): Promise<string> {
+  /** @param template the URL of the database to copy, which must have no open connections */
+  async createDatabase(template?: string): Promise<string> {
     const name = `test_${crypto.randomUUID().replaceAll('-', '')}`;
-    await this.query(`CREATE DATABASE ${name}`);
+    const copied = template === undefined ? '' : ` TEMPLATE ${new URL(template).pathname.slice(1)}`;
+    await this.query(`CREATE DATABASE ${name}${copied}`);
     return this.url(name);
   }
 

@@ -7,7 +7,7 @@ import { newLedgerOn } from './postgres-ledger.ts';
 import { PostgresServer } from './postgres-server.ts';
 
 /** A run takes about a second. */
-const RUNS = effort(8, 15);
+const RUNS = effort(5, 15);
 
 let server: PostgresServer;
 before(async () => {

@@ -39,7 +39,7 @@ storeContract(
       },
     };
   },
-  { clock: 'real', concurrency: 2, oneIn: 6 },
+  { clock: 'real', concurrency: 2, oneIn: 12 },
 );
 
 const SESSION_STATE: readonly (readonly [what: string, sql: string])[] = [

@@ -148,7 +148,7 @@ test('when all transaction IDs of a millisecond are used, the next transactions 
 });
 
 describe('deadlocks between processes', () => {
-  const BATCHES = effort(1_000, 2_000);
+  const BATCHES = effort(500, 2_000);
   const USERS = 200;
   const BATCH_USERS = 6;
 
