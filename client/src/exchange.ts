@@ -45,9 +45,7 @@ const RETRY_AFTER_MS_MAX = 30_000;
 /** Spreads the retries of clients that received the same `Retry-After`. */
 const RETRY_AFTER_JITTER_MS = 250;
 
-/**
- * Scrip sends 408, 429 and 503 for temporary failures. A proxy sends 502, 503 or 504 if it cannot reach Scrip.
- */
+/** Scrip sends 408, 429 and 503 for temporary failures. A proxy sends 502, 503 or 504 if it cannot reach Scrip. */
 const STATUSES_TO_RETRY: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 /** The statuses of errors that Scrip sends without looking for an earlier attempt with the same idempotency key. */
 const UNDECIDED: ReadonlySet<number> = new Set([401, 403, 408, 429, 503]);

@@ -36,17 +36,17 @@ export function startProcesses(count: number, onUnexpectedExit: (pid: number | n
   const replaceOnExit = async (worker: Worker): Promise<void> => {
     await ended(worker);
     if (isStopping) return;
-    onUnexpectedExit(worker.process.pid ?? null);
-    await sleep(RESTART_PAUSE_MS);
-    if (!isStopping) replace();
+    await replace(worker.process.pid ?? null);
   };
-  const replace = (): void => {
+  const replace = async (exited: number | null): Promise<void> => {
+    onUnexpectedExit(exited);
+    await sleep(RESTART_PAUSE_MS);
+    if (isStopping) return;
     try {
       void replaceOnExit(forked());
     } catch {
       // Node.js throws some errors of `fork`, for example for lack of memory, and reports others with an event.
-      onUnexpectedExit(null);
-      setTimeout(() => (isStopping ? undefined : replace()), RESTART_PAUSE_MS);
+      await replace(null);
     }
   };
   const startOne = async (): Promise<string> => {

@@ -42,11 +42,8 @@ export function sendProblem(
   requestId = reply.request.id,
 ): void {
   const { status } = PROBLEMS[code];
-  // After `OutcomeUnknown`, an automatic retry without an idempotency key could apply the write twice. A test clock
-  // ignores the key.
-  const { headers, routeOptions } = reply.request;
-  const hasKey = headers['idempotency-key'] !== undefined && !routeOptions.url?.endsWith('/test-clock');
-  const isSafe = code !== 'OutcomeUnknown' || hasKey;
+  // After `OutcomeUnknown`, an automatic retry without an idempotency key could apply the write twice.
+  const isSafe = code !== 'OutcomeUnknown' || reply.request.headers['idempotency-key'] !== undefined;
   if (status === 503 && isSafe) reply.header('retry-after', RETRY_AFTER_SECONDS);
   if (code === 'Unauthorized') reply.header('www-authenticate', 'Bearer realm="scrip"');
   reply.problem = code;

@@ -10,8 +10,8 @@ import { currentPeriodName, periodName } from './posting.ts';
 import type { EndUserState } from './state.ts';
 
 /**
- * The cycles that are running at `now`, in spending order, with all due events applied. If `now` is in the future, assumes
- * that no request arrives before then.
+ * The cycles that are running at `now`, in spending order, with all due events applied. If `now` is in the future,
+ * assumes that no request arrives before then.
  */
 export function cyclesAt(state: EndUserState, now: Instant): readonly Cycle[] {
   const returned = lapsedBy(state, now);

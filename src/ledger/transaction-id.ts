@@ -28,6 +28,8 @@ export const FIRST_SEQUENCE = 2;
 const SEQUENCE_LOW_BITS = 14;
 const SEQUENCE_LOW_MASK = 2 ** SEQUENCE_LOW_BITS - 1;
 const VARIANT = 0x8000;
+const ZERO = '0'.charCodeAt(0);
+const A = 'a'.charCodeAt(0);
 
 /** The instant of the latest ID, and the beginning of the ID: most IDs have the same instant as the previous one. */
 let latestAt: Instant = -1;
@@ -95,6 +97,3 @@ export function hexNumber(text: string, from: number, to: number): number {
   }
   return number;
 }
-
-const ZERO = '0'.charCodeAt(0);
-const A = 'a'.charCodeAt(0);

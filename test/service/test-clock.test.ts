@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { DAY_MS } from '../../src/ledger/instant.ts';
+import { StoreFault } from '../../src/store/store-fault.ts';
 import {
   assertFieldRefused,
   assertProblem,
@@ -63,6 +64,16 @@ for (const [store, start] of [
       } finally {
         await fresh.stop();
       }
+    });
+
+    test('if it is unknown whether the test clock was moved, the response does not invite a retry, even with an idempotency key', async (t) => {
+      const { testClock } = scrip.service.stores;
+      assert(testClock);
+      const lost = new StoreFault('OutcomeUnknown', 'for the test');
+      t.mock.method(testClock, 'move', () => Promise.reject(lost), { times: 1 });
+      const reply = await scrip.post('/test-clock', { advance_days: 1 }, { headers: { 'idempotency-key': 'move' } });
+      assertProblem(reply, 'OutcomeUnknown', 503);
+      assert.equal(reply.headers['retry-after'], undefined);
     });
 
     test('an API call moves the test clock by a number of days or to an instant, with or without /v1 in the path; a read key can read the clock but not move it', async () => {

@@ -45,7 +45,7 @@ export class AttemptLimiter {
   }
 
   /** Counts an email. @returns false if the address has already received the maximum number of such emails */
-  async mayMail(purpose: 'sign-up' | 'reset', email: string): Promise<boolean> {
+  async mayMail(purpose: Exclude<Attempt['action'], 'sign-in'>, email: string): Promise<boolean> {
     return (await this.#count(sha256Of(`${purpose} mail to ${email}`), MAILS_MAX)) === 0;
   }
 

@@ -31,6 +31,8 @@ export function testClockRoutes(app: FastifyInstance, options: CallOptions): voi
     { onRequest: admission(options, 'write'), preValidation: readInstant, schema: calls.moveTestClock },
     (request, reply) => {
       if (testClock === null) return sendNoTestClock(reply);
+      // A key has no effect here, so it must not make a retry after `OutcomeUnknown` seem safe.
+      delete request.headers['idempotency-key'];
       const move = moveOf(request.body);
       testClock
         .move(move)
