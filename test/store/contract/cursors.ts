@@ -42,6 +42,14 @@ const short = fc.integer({ min: 1, max: 7 });
 const limits = fc.oneof(short, fc.integer({ min: 1, max: 1_000 }));
 /** The first page is short, so that almost every list has several pages. */
 const turns = fc.tuple(fc.tuple(short, step), fc.array(fc.tuple(limits, step), { minLength: 1, maxLength: 9 }));
+const additions: Step = { ms: 1_000, kinds: ['add', 'add', 'add'] };
+/** A list whose pages have one transaction each. */
+const MANY_PAGES: [Step[], [number, Step][], [number, number, number, boolean], number] = [
+  Array.from({ length: 5 }, () => additions),
+  [[1, additions]],
+  [0, 0, 0, false],
+  0,
+];
 
 export function cursorContract({ itInTime }: Contract): void {
   itInTime(
@@ -85,7 +93,7 @@ export function cursorContract({ itInTime }: Contract): void {
           assert.deepEqual(seen, expected);
         },
       );
-      await fc.assert(walk, { seed: SEED, numRuns: RUNS, endOnFailure: true });
+      await fc.assert(walk, { seed: SEED, numRuns: RUNS, endOnFailure: true, examples: [MANY_PAGES] });
       assert(pagesSeen > RUNS, `${pagesSeen} pages`);
     },
   );

@@ -2,6 +2,7 @@
 // tests that run as root start it as an unprivileged user.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import {
   accessSync,
@@ -126,9 +127,10 @@ export class PostgresServer {
       stdio: 'ignore',
       cwd: this.folder,
     });
-    for (let attempt = 0; attempt < START_TRIES; attempt++) {
-      const isUp = await this.query('SELECT 1').then(
-        () => true,
+    for (let attempt = 0; attempt < START_TRIES && this.#isRunning; attempt++) {
+      // If the port is taken, the server of another test may respond.
+      const isUp = await this.query('SHOW data_directory').then(
+        ({ rows }) => rows[0].data_directory === this.data,
         () => false,
       );
       if (isUp) return;
@@ -140,11 +142,15 @@ export class PostgresServer {
   /** `immediate` simulates a crash: the next start recovers from the write-ahead log. */
   async down(mode: 'fast' | 'immediate'): Promise<void> {
     const stopping = this.#process;
-    if (stopping === null) return;
+    if (stopping === null || !this.#isRunning) return;
     this.#process = null;
     const ended = once(stopping, 'exit');
     stopping.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT');
     await ended;
+  }
+
+  get #isRunning(): boolean {
+    return this.#process !== null && this.#process.exitCode === null && this.#process.signalCode === null;
   }
 
   run(program: string, args: readonly string[]): void {
@@ -236,11 +242,21 @@ function isOpenToAll(path: string): boolean {
   return true;
 }
 
+/** The system does not give these ports to outgoing connections, or to servers that listen on port 0. */
+const [PORT_MIN, PORT_MAX] = [10_000, 32_000];
+
+/** Returns a random port, so that tests that run at the same time hardly ever choose the same one. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
+  for (;;) {
+    const port = randomInt(PORT_MIN, PORT_MAX);
+    const server = createServer().listen(port, '127.0.0.1');
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
 }
