@@ -7,7 +7,6 @@ import { GroupCommit } from './batching/group-commit.ts';
 import { importJob } from './batching/import-job.ts';
 import type { IntervalJob } from './batching/interval-job.ts';
 import { PacedJob } from './batching/paced-job.ts';
-import { QUEUE_LIMITS } from './batching/queue-space.ts';
 import { QuietPauses } from './batching/quiet-pauses.ts';
 import { RenewalJob } from './batching/renewal-job.ts';
 import { sweepJob } from './batching/sweep-job.ts';
@@ -78,7 +77,7 @@ export async function startService(
     import('./console/console.ts'),
   ]);
   const { ledger, keys, events, testClock } = stores;
-  const commit = new GroupCommit(ledger, QUEUE_LIMITS, (fault) => logStoreHealth(logger, fault));
+  const commit = new GroupCommit(ledger, (fault) => logStoreHealth(logger, fault));
   const failing = (what: string) => warning(logger, what);
   const renewalJob = new RenewalJob(ledger, commit, failing('storing due renewals'));
   const accounts = new SharedAccountDatabase(config.database);

@@ -212,7 +212,7 @@ for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] satisfies 
 test('a store fault is reported when it begins, when its code changes and when it ends, but not for each failed batch', async () => {
   const store = new StalledStore();
   const heard: (FaultCode | null)[] = [];
-  const commit = new GroupCommit(ledgerStoreOf(store), undefined, (trouble) => heard.push(trouble?.code ?? null));
+  const commit = new GroupCommit(ledgerStoreOf(store), (trouble) => heard.push(trouble?.code ?? null));
   const faults: (FaultCode | null)[] = [null, 'StoreUnavailable', 'StoreUnavailable', 'OutcomeUnknown', null, null];
   for (const [index, code] of faults.entries()) {
     commit.submit(subtraction(1), () => {});
@@ -227,7 +227,7 @@ test('a store fault is reported when it begins, when its code changes and when i
 test('a fault that concerns only some end users is counted, but is not reported as a fault of the store', async () => {
   const store = new StalledStore();
   const heard: (FaultCode | null)[] = [];
-  const commit = new GroupCommit(ledgerStoreOf(store), undefined, (trouble) => heard.push(trouble?.code ?? null));
+  const commit = new GroupCommit(ledgerStoreOf(store), (trouble) => heard.push(trouble?.code ?? null));
   commit.submit(subtraction(1), () => {});
   await nextTurn();
   store.batch(0).fail(new StoreFault('StoreUnavailable', 'for the test', { isPartial: true }));

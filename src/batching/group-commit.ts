@@ -2,7 +2,7 @@
 // only one fsync. All writes except imports go through group commit.
 //
 //   submit ──▶ queued ──▶ in a batch ──▶ durable ──▶ answered
-//      └── no room: Overloaded   └── too many due events or postings for one batch: queued again
+//                             └── too many due events or postings for one batch: queued again
 //
 // A lane writes its batches in order. The store defines the number of lanes, and how many of them can write at the same
 // time. All commands of an end user go through the same lane.
@@ -14,25 +14,17 @@ import { StoreFault } from '../store/store-fault.ts';
 import type { TracedBatch } from '../tracing/tracer.ts';
 import { FairQueue } from './fair-queue.ts';
 import { LOAD } from './load.ts';
-import { QUEUE_LIMITS, type QueueLimits, QueueSpace } from './queue-space.ts';
 import { ThroughputEstimate } from './throughput-estimate.ts';
 
-/** The command was not executed, so it changed nothing. */
-export class NotBegun extends Error {
-  override readonly name = 'NotBegun';
-  /** `Overloaded`: the queue has no room for the command. `Canceled`: the client has disconnected. */
-  readonly code: 'Overloaded' | 'Canceled';
-
-  constructor(code: NotBegun['code'], reason: string) {
-    super(reason);
-    this.code = code;
-  }
+/** The client disconnected before its command was executed, so the command changed nothing. */
+export class Canceled extends Error {
+  override readonly name = 'Canceled';
+  readonly code = 'Canceled';
 }
 
-const OVERLOADED = new NotBegun('Overloaded', 'the queue has no room for the command');
-export const CANCELED = new NotBegun('Canceled', 'the client has disconnected');
+export const CANCELED = new Canceled('the client has disconnected');
 
-export type CommitResult = Outcome | StoreFault | NotBegun;
+export type CommitResult = Outcome | StoreFault | Canceled;
 
 export type ResultCallback = (result: CommitResult) => void;
 
@@ -95,7 +87,6 @@ export class GroupCommit {
     batches: 0,
     commands: 0,
     refusals: 0,
-    overloads: 0,
     faults: 0,
     faultsByKind: { StoreUnavailable: 0, OutcomeUnknown: 0, Internal: 0 },
   };
@@ -108,9 +99,9 @@ export class GroupCommit {
   onAnswering: ((batch: TracedBatch | null) => void) | null = null;
   readonly #store: LedgerStore;
   readonly #onHealth: (trouble: StoreFault | null) => void;
-  readonly #space: QueueSpace;
   readonly #lanes: readonly Lane[];
   #firstLane = 0;
+  #queued = 0;
   #writing = 0;
   #isScheduled = false;
   #trouble: StoreFault | null = null;
@@ -120,14 +111,9 @@ export class GroupCommit {
    * @param onHealth called with the fault when a batch fails, and with null when a batch succeeds after a fault. Not
    * called for a fault that concerns only some end users, or if the previous batch failed with the same code.
    */
-  constructor(
-    store: LedgerStore,
-    limits: QueueLimits = QUEUE_LIMITS,
-    onHealth: (trouble: StoreFault | null) => void = () => {},
-  ) {
+  constructor(store: LedgerStore, onHealth: (trouble: StoreFault | null) => void = () => {}) {
     this.#store = store;
     this.#onHealth = onHealth;
-    this.#space = new QueueSpace(limits);
     this.#lanes = Array.from({ length: store.lanes.count }, () => ({
       requests: new FairQueue<Entry>(),
       settlements: [],
@@ -139,7 +125,7 @@ export class GroupCommit {
   }
 
   get queued(): number {
-    return this.#space.commands;
+    return this.#queued;
   }
 
   /**
@@ -148,14 +134,8 @@ export class GroupCommit {
    * @param requester null if the command must be executed even if the client disconnects
    */
   submit(command: Command, answer: ResultCallback, requester: Requester | null = null): void {
-    if (!this.#space.hasRoomFor(command)) {
-      this.counts.overloads += 1;
-      answer(OVERLOADED);
-      return;
-    }
-    this.#space.take(command);
     const lane = this.#lanes[this.#store.lanes.of(command)] as Lane;
-    enqueue(lane, { command, answer, requester });
+    this.#enqueue(lane, { command, answer, requester });
     if (!this.#isReady(lane)) return;
     if (lane.requests.length >= requestsMaxOf(lane)) this.#writeNext(lane);
     else this.#writeAfterTurn();
@@ -238,9 +218,7 @@ export class GroupCommit {
     const answers = results instanceof StoreFault ? entries.map(() => results) : results;
     assert(answers.length === entries.length, 'every command has an outcome');
     for (const [index, entry] of entries.entries()) {
-      if (answers[index] !== null) continue;
-      this.#space.enqueue(entry.command);
-      enqueue(lane, entry);
+      if (answers[index] === null) this.#enqueue(lane, entry);
     }
     this.#writeBatches();
     this.onAnswering?.({ startedMs, endedMs, commands: entries.length, fault: fault?.code ?? null });
@@ -266,11 +244,18 @@ export class GroupCommit {
     this.#trouble = fault;
   }
 
+  #enqueue({ requests, settlements }: Lane, entry: Entry): void {
+    const { command } = entry;
+    if (command.kind === 'settle') settlements.push(entry);
+    else requests.push(command.account, entry);
+    this.#queued += 1;
+  }
+
   #take(lane: Lane): Entry[] {
     const { requests, settlements } = lane;
     const entries: Entry[] = [];
     const take = (entry: Entry) => {
-      this.#space.dequeue(entry.command);
+      this.#queued -= 1;
       if (entry.requester?.isDisconnected) this.#answer(entry, CANCELED);
       else entries.push(entry);
     };
@@ -286,7 +271,6 @@ export class GroupCommit {
   }
 
   #answer({ command, answer }: Entry, result: CommitResult): void {
-    this.#space.release(command);
     if (!(result instanceof Error)) {
       this.counts.commands += 1;
       if (result.refused !== null) this.counts.refusals += 1;
@@ -315,12 +299,6 @@ function waitingIn({ requests, inFlight }: Lane): number {
 function requestsMaxOf({ last, peak }: Lane): number {
   if (!last?.isDecided) return BATCH_COMMANDS_MAX;
   return Math.min(Math.max(Math.ceil(peak / 2), HALF_MIN), BATCH_COMMANDS_MAX);
-}
-
-function enqueue(lane: Lane, entry: Entry): void {
-  const { command } = entry;
-  if (command.kind === 'settle') lane.settlements.push(entry);
-  else lane.requests.push(command.account, entry);
 }
 
 function faultOf(error: unknown): StoreFault {

@@ -8,7 +8,7 @@ import { amountsOf, begin as beginOn, StalledStore } from '../../test/batching/s
 
 function begin(count: number, atOnce: number) {
   const lanes = { count, atOnce, of: ({ endUser }: { endUser: string }) => Number(endUser.at(-1)) };
-  const { submit, ...begun } = beginOn(undefined, new StalledStore(lanes));
+  const { submit, ...begun } = beginOn(new StalledStore(lanes));
   return { ...begun, submit: (lane: number, amount: number) => submit(amount, `user ${lane}`) };
 }
 

@@ -6,8 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ACCEPTED, ledgerStoreOf, ONE_LANE } from '../../test/batching/stalled-store.ts';
 import type { Command, EndUserKey } from '../ledger/command.ts';
 import { StoreFault } from '../store/store-fault.ts';
-import { GroupCommit, type NotBegun } from './group-commit.ts';
-import type { QueueLimits } from './queue-space.ts';
+import { GroupCommit } from './group-commit.ts';
 import { RenewalJob } from './renewal-job.ts';
 
 const TICK_MS = 1_000;
@@ -48,9 +47,9 @@ class DueStore {
   }
 }
 
-function begin(store: DueStore, limits?: QueueLimits) {
+function begin(store: DueStore) {
   const troubles: unknown[] = [];
-  const commit = new GroupCommit(ledgerStoreOf(store), limits);
+  const commit = new GroupCommit(ledgerStoreOf(store));
   const job = new RenewalJob(ledgerStoreOf(store), commit, (error) => troubles.push(error));
   return { job, commit, troubles };
 }
@@ -174,17 +173,6 @@ for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) 
     await job.stop();
   });
 }
-
-test("if the queue is full, the renewal job's run ends, the error is reported only once, and the next run tries again", async () => {
-  const { job, commit, troubles } = begin(new DueStore(3), { commandsMax: 0, bytesMax: 0 });
-  await job.tick();
-  assert.deepEqual(
-    troubles.map((error) => (error as NotBegun).code),
-    ['Overloaded'],
-  );
-  await job.tick();
-  assert.deepEqual([commit.counts.overloads, troubles.length], [6, 1]);
-});
 
 test('stopping the renewal job waits for the batches that are being written and begins no new batch', async (t) => {
   const store = new DueStore(1_700);

@@ -1,7 +1,7 @@
 // Sends errors as problem documents (RFC 9457). The texts of the documents are in `problems.ts`.
 
 import type { FastifyReply } from 'fastify';
-import { NotBegun } from '../batching/group-commit.ts';
+import { Canceled } from '../batching/group-commit.ts';
 import { StoreFault } from '../store/store-fault.ts';
 import { errorCodeOf, InvalidRequest, type PlainProblem, PROBLEMS, type ProblemCode } from './problems.ts';
 import { arrivalOf } from './request-id.ts';
@@ -61,17 +61,16 @@ export function sendInvalid(reply: FastifyReply, { code, errorCode, message, err
   sendProblem(reply, code, { detail: message, ...named, ...(errors.length > 0 ? { errors } : {}) });
 }
 
-export function sendNotBegun(reply: FastifyReply, { code }: NotBegun): void {
-  if (code === 'Canceled') reply.code(CANCELED_STATUS).send();
-  else sendProblem(reply, code);
+export function sendCanceled(reply: FastifyReply): void {
+  reply.code(CANCELED_STATUS).send();
 }
 
 /** Sends the response for an error. Logs the error only if Scrip or its database caused it. */
 export function sendError(reply: FastifyReply, error: unknown): void {
   if (error instanceof InvalidRequest) {
     sendInvalid(reply, error);
-  } else if (error instanceof NotBegun) {
-    sendNotBegun(reply, error);
+  } else if (error instanceof Canceled) {
+    sendCanceled(reply);
   } else {
     // If the connection is already closed, for example by a shutdown, a failed request is normal.
     const level = reply.request.raw.socket.destroyed ? 'info' : 'error';

@@ -11,7 +11,6 @@ import Fastify, {
 } from 'fastify';
 import { Registry } from 'prom-client';
 import { RateLimit, type RateLimitSettings } from '../accounts/rate-limit.ts';
-import { FairShare } from '../batching/fair-share.ts';
 import type { GroupCommit } from '../batching/group-commit.ts';
 import type { RenewalJob } from '../batching/renewal-job.ts';
 import type { EventLog } from '../store/event-log.ts';
@@ -19,6 +18,7 @@ import type { LedgerStore } from '../store/ledger-store.ts';
 import type { TestClock } from '../store/test-clock.ts';
 import type { Tracer } from '../tracing/tracer.ts';
 import { Connections, connectionOf } from './admission/connections.ts';
+import { FairShare } from './admission/fair-share.ts';
 import { answerMalformed } from './admission/malformed.ts';
 import type { PageQueue } from './admission/page-queue.ts';
 import { eventRoutes } from './api/event-routes.ts';

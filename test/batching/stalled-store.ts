@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
-import type { QueueLimits } from '../../src/batching/queue-space.ts';
 import type { Command, Outcome } from '../../src/ledger/command.ts';
 import type { Lanes, LedgerStore } from '../../src/store/ledger-store.ts';
 
@@ -53,8 +52,8 @@ export function ledgerStoreOf(store: Partial<LedgerStore>): LedgerStore {
   return store as LedgerStore;
 }
 
-export function begin(limits?: QueueLimits, store = new StalledStore()) {
-  const commit = new GroupCommit(ledgerStoreOf(store), limits);
+export function begin(store = new StalledStore()) {
+  const commit = new GroupCommit(ledgerStoreOf(store));
   const results: [amount: number, result: string][] = [];
   const submit = (amount: number, endUser = USER, onResult: () => void = () => {}) =>
     submitOf(1, amount, endUser, onResult);

@@ -229,7 +229,7 @@ export class Auditor implements Witness {
     const isUnknown = error === 'OutcomeUnknown';
     assert.equal(headers['retry-after'], isUnknown && !isKeyed ? undefined : '1');
     if (isUnknown) return;
-    assert(error === 'Overloaded' || error === 'StoreUnavailable', `${error} is not a fault with status 503`);
+    assert.equal(error, 'StoreUnavailable');
     assert.equal(attempt.decided, null, 'the response says that nothing happened, but the command is committed');
     attempt.isDenied = true;
   }

@@ -7,7 +7,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger } from 'fastify';
 import { GroupCommit, type Requester, type ResultCallback } from '../../src/batching/group-commit.ts';
 import { IntervalJob } from '../../src/batching/interval-job.ts';
-import type { QueueLimits } from '../../src/batching/queue-space.ts';
 import { RenewalJob } from '../../src/batching/renewal-job.ts';
 import { sweepJob } from '../../src/batching/sweep-job.ts';
 import { deriveEvents } from '../../src/events/derive.ts';
@@ -25,7 +24,6 @@ import type { Owner, VirtualTime } from './virtual-time.ts';
 
 export interface ProcessOptions {
   readonly store: SimulatedStore;
-  readonly limits: QueueLimits;
   readonly retention: IdempotencyRetention;
   readonly onTrouble: (what: string) => void;
 }
@@ -48,12 +46,10 @@ export class Process implements Owner {
     return socket;
   }
 
-  start({ store, limits, retention, onTrouble }: ProcessOptions): void {
+  start({ store, retention, onTrouble }: ProcessOptions): void {
     this.store = store;
     const { events } = store;
-    this.commit = new GroupCommit(store, limits, (trouble) =>
-      onTrouble(trouble === null ? 'writes work' : trouble.code),
-    );
+    this.commit = new GroupCommit(store, (trouble) => onTrouble(trouble === null ? 'writes work' : trouble.code));
     this.jobs = [
       new RenewalJob(store, this.commit, () => onTrouble('renewals fail')),
       sweepJob(

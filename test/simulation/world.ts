@@ -5,7 +5,6 @@
 //                               every response, every commit ──▶ auditor
 
 import { apiKeySecret, hashOf, SECRET_BYTES } from '../../src/accounts/api-key.ts';
-import type { QueueLimits } from '../../src/batching/queue-space.ts';
 import { DAY_MS, HOUR_MS } from '../../src/ledger/instant.ts';
 import type { IdempotencyRetention, Lanes } from '../../src/store/ledger-store.ts';
 import type { ModelUser } from '../model/model-types.ts';
@@ -68,7 +67,6 @@ export class World {
   readonly #slots: readonly Slot[];
   readonly #users: readonly ModelUser[];
   readonly #storeOptions: Omit<StoreOptions, 'crash'>;
-  readonly #limits: QueueLimits;
   readonly #retention: IdempotencyRetention;
   readonly #clients: Client[] = [];
   #issued = 0;
@@ -100,9 +98,6 @@ export class World {
       account: 1 + (index % 2),
       endUser: `5f0c6f7e-0000-4000-8000-00000000000${index >> 1}`,
     }));
-    this.#limits = chance.happens(0.2)
-      ? { commandsMax: chance.between(2, 5), bytesMax: 2 ** 20 }
-      : { commandsMax: 10_000, bytesMax: chance.happens(0.2) ? 2_000 : 2 ** 23 };
     this.#storeOptions = {
       time: this.#time,
       chance,
@@ -254,7 +249,6 @@ export class World {
     this.#time.owner = process;
     process.start({
       store,
-      limits: this.#limits,
       retention: this.#retention,
       onTrouble: (what) => this.#note(what),
     });

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FairShare } from '../../batching/fair-share.ts';
 import { BATCH_COMMANDS_MAX } from '../../batching/group-commit.ts';
 import { SERVER_LIMITS, WAIT_MS_MAX } from '../limits.ts';
 import { mayBegin } from './admit.ts';
+import { FairShare } from './fair-share.ts';
 
 function beginAll(inFlight: FairShare, account: number, perMs: number | null): number {
   let begun = 0;

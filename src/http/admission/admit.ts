@@ -4,15 +4,15 @@
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Scope } from '../../accounts/api-key.ts';
 import type { RateLimit } from '../../accounts/rate-limit.ts';
-import type { FairShare } from '../../batching/fair-share.ts';
-import { BATCH_COMMANDS_MAX, CANCELED } from '../../batching/group-commit.ts';
+import { BATCH_COMMANDS_MAX } from '../../batching/group-commit.ts';
 import type { ThroughputEstimate } from '../../batching/throughput-estimate.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Authenticator, Caller } from '../auth/authenticator.ts';
 import { WAIT_MS_MAX } from '../limits.ts';
-import { sendError, sendNotBegun, sendProblem } from '../problem-reply.ts';
+import { sendCanceled, sendError, sendProblem } from '../problem-reply.ts';
 import type { PlainProblem } from '../problems.ts';
 import { connectionOf } from './connections.ts';
+import type { FairShare } from './fair-share.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -47,7 +47,7 @@ export function admission(options: Admission, scope: Scope): onRequestHookHandle
     // If the client has disconnected during the lookup of its key, Node no longer emits the body of the request. The
     // handler would never run, and the request would stay in flight forever.
     const goIfConnected = (found: Caller | null) => {
-      if (connection.isDisconnected) sendNotBegun(reply, CANCELED);
+      if (connection.isDisconnected) sendCanceled(reply);
       else go(found);
     };
     if (caller instanceof Promise) caller.then(goIfConnected, (error) => sendError(reply, error));

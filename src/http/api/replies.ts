@@ -5,7 +5,6 @@
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import type { FairShare } from '../../batching/fair-share.ts';
 import type { Amount } from '../../ledger/amount.ts';
 import type { Add, Subtract } from '../../ledger/command.ts';
 import { type Cycle, createdAt, spendable } from '../../ledger/cycle.ts';
@@ -14,6 +13,7 @@ import { DAY_MS, HOUR_MS, type Instant } from '../../ledger/instant.ts';
 import type { Plan } from '../../ledger/plan.ts';
 import type { Transaction } from '../../ledger/posting.ts';
 import { connectionOf } from '../admission/connections.ts';
+import type { FairShare } from '../admission/fair-share.ts';
 import { LARGE_ANSWER_BYTES } from '../limits.ts';
 import { sendProblem } from '../problem-reply.ts';
 import type { CycleObject } from './calls/cycles.ts';

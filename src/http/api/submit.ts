@@ -1,14 +1,14 @@
 // Submits the command of a request, and sends the outcome as the response.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type CommitResult, type GroupCommit, NotBegun } from '../../batching/group-commit.ts';
+import { Canceled, type CommitResult, type GroupCommit } from '../../batching/group-commit.ts';
 import type { Accepted, Idempotency, Refusal, StopCycle, WriteCommand } from '../../ledger/command.ts';
 import { isNote, NOTE_LENGTH_MAX, type Note } from '../../ledger/posting.ts';
 import { type FaultCode, StoreFault } from '../../store/store-fault.ts';
 import { endUserOf } from '../admission/admit.ts';
 import { connectionOf } from '../admission/connections.ts';
 import { IDEMPOTENCY_KEY_MAX } from '../limits.ts';
-import { type Particulars, sendNotBegun, sendProblem } from '../problem-reply.ts';
+import { type Particulars, sendCanceled, sendProblem } from '../problem-reply.ts';
 import { type InvalidRequest, invalidField, refusalDetail } from '../problems.ts';
 import { cycleObject, sendJson } from './replies.ts';
 
@@ -72,7 +72,7 @@ export function submit<Asked extends WriteCommand>(
 ): void {
   const answer = (result: CommitResult) => {
     if (result instanceof StoreFault) return sendFault(reply, result.code);
-    if (result instanceof NotBegun) return sendNotBegun(reply, result);
+    if (result instanceof Canceled) return sendCanceled(reply);
     if (result.replayOf !== undefined) reply.header('idempotent-replayed', 'true');
     if (result.refused !== null)
       return sendProblem(reply, result.refused, particularsOf(command, result), result.replayOf);

@@ -2,10 +2,10 @@
 // values. Labels never contain client input, and the number of series is bounded.
 
 import { collectDefaultMetrics, Gauge, Histogram, type Registry } from 'prom-client';
-import type { FairShare } from '../../batching/fair-share.ts';
 import { BATCH_COMMANDS_MAX, type GroupCommit } from '../../batching/group-commit.ts';
 import type { RenewalJob } from '../../batching/renewal-job.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';
+import type { FairShare } from '../admission/fair-share.ts';
 import { CreditMetrics } from './credit-metrics.ts';
 import { collectEventMetrics, type MeasuredEvents } from './event-metrics.ts';
 import { ReadMetrics } from './read-metrics.ts';
@@ -35,11 +35,6 @@ export function collectMetrics(registry: Registry, measured: Measured): void {
   const { counts } = commit;
   metrics.counter('scrip_commands_total', 'Commands that were accepted or refused', () => counts.commands);
   metrics.counter('scrip_refusals_total', 'Commands refused by a rule of the ledger', () => counts.refusals);
-  metrics.counter(
-    'scrip_overloads_total',
-    'Commands rejected because the write queue was full',
-    () => counts.overloads,
-  );
   metrics.counter(
     'scrip_renewed_end_users_total',
     "How many times the background job stored an end user's due renewals or hold lapses",

@@ -3,20 +3,19 @@
 
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type CommitResult, GroupCommit, type NotBegun } from '../../../src/batching/group-commit.ts';
+import { type Canceled, type CommitResult, GroupCommit } from '../../../src/batching/group-commit.ts';
 import type { Command } from '../../../src/ledger/command.ts';
 import type { LedgerStore } from '../../../src/store/ledger-store.ts';
 import { StoreFault } from '../../../src/store/store-fault.ts';
 import { EndUser, EVERYTHING, problemsOf, transactionsOf } from '../temporary-ledger.ts';
 import { auditBeside } from './postgres-ledger.ts';
 
-export type Answer = 'acknowledged' | 'refused' | (StoreFault | NotBegun)['code'];
+export type Answer = 'acknowledged' | 'refused' | (StoreFault | Canceled)['code'];
 
 /** For each response to a write, how many times the ledger may contain the write. */
 const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   acknowledged: [1],
   refused: [0],
-  Overloaded: [0],
   Canceled: [0],
   StoreUnavailable: [0],
   OutcomeUnknown: [0, 1],

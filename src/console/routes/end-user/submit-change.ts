@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import type { CommitResult, NotBegun } from '../../../batching/group-commit.ts';
+import type { Canceled, CommitResult } from '../../../batching/group-commit.ts';
 import { formText, type PlainProblem, refusalDetail } from '../../../http/problems.ts';
 import { AMOUNT_MAX, type Amount } from '../../../ledger/amount.ts';
 import type { Idempotency, Refusal, WriteCommand } from '../../../ledger/command.ts';
@@ -56,7 +56,7 @@ function idempotencyKeyOf(request: FastifyRequest): string {
 const CHOOSE_START = 'A cycle is already active. Choose when the new plan starts.';
 const NEVER_ENDS = 'The current period never ends, so the new plan must start now.';
 
-function faultErrors({ code }: StoreFault | NotBegun): FormState['errors'] {
+function faultErrors({ code }: StoreFault | Canceled): FormState['errors'] {
   // The type of `code` includes `Canceled`, but commands from forms are never canceled.
   return { [WHOLE_FORM]: formText(code === 'Canceled' ? 'Overloaded' : code) };
 }

@@ -1,6 +1,6 @@
-// A resource that accounts share, such as the space in a queue. An account can take units only if, afterwards, it holds
-// no more units than remain free. A single account can therefore hold at most half of the units. Two accounts that keep
-// taking and releasing units get about a third each.
+// A resource that accounts share, such as the slots for requests in flight. An account can take units only if,
+// afterwards, it holds no more units than remain free. A single account can therefore hold at most half of the units.
+// Two accounts that keep taking and releasing units get about a third each.
 
 export class FairShare {
   readonly max: number;
