@@ -546,7 +546,7 @@ export interface BalanceLowEvent {
     readonly end_user_id: string;
     /** The balance before the event. */
     readonly previous_balance: number;
-    /** The ID of the transaction that caused the event. Absent if an expiry of credits caused the event: an expiry is not a transaction. */
+    /** The ID of the transaction that caused the event. Absent if only an expiry of credits caused the event: an expiry is not a transaction. If a period starts at the same instant, this is the ID of the transaction that started it. */
     readonly transaction_id?: string;
     /** The threshold that the balance fell below. A threshold is a number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly threshold: string;
@@ -567,7 +567,7 @@ export interface BalanceExhaustedEvent {
     readonly end_user_id: string;
     /** The balance before the event. */
     readonly previous_balance: number;
-    /** The ID of the transaction that caused the event. Absent if an expiry of credits caused the event: an expiry is not a transaction. */
+    /** The ID of the transaction that caused the event. Absent if only an expiry of credits caused the event: an expiry is not a transaction. If a period starts at the same instant, this is the ID of the transaction that started it. */
     readonly transaction_id?: string;
     /** The balance after the event: the credits that the end user can spend. */
     readonly balance: number;
@@ -586,7 +586,7 @@ export interface BalanceRecoveredEvent {
     readonly end_user_id: string;
     /** The balance before the event. */
     readonly previous_balance: number;
-    /** The ID of the transaction that caused the event. Absent if an expiry of credits caused the event: an expiry is not a transaction. */
+    /** The ID of the transaction that caused the event. Absent if only an expiry of credits caused the event: an expiry is not a transaction. If a period starts at the same instant, this is the ID of the transaction that started it. */
     readonly transaction_id?: string;
     /** The thresholds that the balance was below before the event, but is no longer below. A threshold is a number of credits, such as `20`, or a percentage of the latest grant, such as `20%`. */
     readonly thresholds: readonly string[];

@@ -27,6 +27,7 @@ export class RuntimeRun {
     return new RuntimeRun(await startScrip(), [await start(), await start(), await start(), await start()]);
   }
 
+  /** Writes `program.mjs`, which prints the result, and `checks.mjs`, whose function `runChecks` returns the result. */
   async writeProgram(folder: string): Promise<string> {
     this.#dropping.behave(dropsConnection, responds);
     this.#redirecting.behave(sends(307, '', { location: `${this.#elsewhere.url}/add` }));
@@ -42,15 +43,18 @@ export class RuntimeRun {
     // Node 20 cannot run TypeScript, so the program contains JavaScript only.
     const essentials = await readFile(join(import.meta.dirname, 'essentials.ts'), 'utf8');
     await writeFile(join(folder, 'essentials.mjs'), stripTypeScriptTypes(essentials));
-    const path = join(folder, 'program.mjs');
     await writeFile(
-      path,
+      join(folder, 'checks.mjs'),
       `import * as client from 'scrip-client';
 import { testEssentials } from './essentials.mjs';
-await testEssentials(client, ${JSON.stringify(servers)});
-console.log(${JSON.stringify(OUTPUT)});
+export async function runChecks() {
+  await testEssentials(client, ${JSON.stringify(servers)});
+  return ${JSON.stringify(OUTPUT)};
+}
 `,
     );
+    const path = join(folder, 'program.mjs');
+    await writeFile(path, `import { runChecks } from './checks.mjs';\nconsole.log(await runChecks());\n`);
     return path;
   }
 

@@ -52,9 +52,15 @@ const REFUSED: readonly (readonly [what: string, sql: string])[] = [
   ],
   ['a posting of an unknown kind', `UPDATE scrip.postings SET kind = 'gift' WHERE kind = 'add'`],
   ['two postings of a transaction with the same line number', `UPDATE scrip.postings SET line = 0 WHERE kind = 'hold'`],
+  [
+    'a second active recurring cycle',
+    `INSERT INTO scrip.cycles
+       SELECT (jsonb_populate_record(active, jsonb_build_object('cycle_id', gen_random_uuid()))).*
+       FROM scrip.cycles active WHERE type = 'recurring'`,
+  ],
 ];
 
-test('the constraints in PostgreSQL reject invalid holds and refunds', LIMIT, async (t) => {
+test('the constraints in PostgreSQL reject invalid holds, refunds and cycles', LIMIT, async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   await ledger.write([ada.add(10, 10), ada.add(50, 20)]);
@@ -62,6 +68,7 @@ test('the constraints in PostgreSQL reject invalid holds and refunds', LIMIT, as
   const released = await transactionOf(ledger, ada.hold(5));
   const spent = await transactionOf(ledger, ada.subtract(3));
   await ledger.write([ada.capture(captured, 7), ada.release(released), ada.refund(spent, 2), ada.hold(1)]);
+  await ledger.write([ada.startCycle(5)]);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
   for (const [what, sql] of REFUSED)
     await assert.rejects(

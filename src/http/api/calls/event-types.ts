@@ -25,7 +25,7 @@ const crossing = {
   previous_balance: amountOf('The balance before the event.', 0),
   transaction_id: Type.Optional(
     transactionIdOf(
-      'The ID of the transaction that caused the event. Absent if an expiry of credits caused the event: an expiry is not a transaction.',
+      'The ID of the transaction that caused the event. Absent if only an expiry of credits caused the event: an expiry is not a transaction. If a period starts at the same instant, this is the ID of the transaction that started it.',
     ),
   ),
 };
