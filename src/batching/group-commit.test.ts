@@ -132,6 +132,23 @@ test('a fault in one batch does not affect the next batch', async () => {
   ]);
 });
 
+test('while the outcome of a batch is unknown, later batches can begin and fail', async () => {
+  const { store, results, submit } = begin();
+  submit(1);
+  await nextTurn();
+  store.batch(0).decide();
+  for (const amount of [2, 3]) {
+    submit(amount);
+    await nextTurn();
+    store.batch(amount - 1).fail(new StoreFault('StoreUnavailable', 'for the test'));
+    await nextTurn();
+  }
+  assert.deepEqual(results, [
+    [2, 'StoreUnavailable'],
+    [3, 'StoreUnavailable'],
+  ]);
+});
+
 test('a batch has at most 512 commands, and further commands go into the next batches', async () => {
   const { store, commit, submit } = begin();
   for (const amount of upTo(1_100)) submit(amount);

@@ -172,15 +172,17 @@ export class GroupCommit {
   }
 
   /**
-   * Whether the lane can begin its next batch now. Until the previous batch is durable, the next batch must be at least
-   * as large as the previous one, because a small batch would delay the requests after it; see
-   * docs/decisions/0013-lanes.md.
+   * Whether the lane can begin its next batch now. Until the previous batch has ended, the next batch must be at least as
+   * large as the previous one, because a small batch would delay the requests after it; see
+   * docs/decisions/0013-lanes.md. If the previous batch has failed, while the outcome of the batch before it is still
+   * unknown, the next batch does not wait: requests should fail immediately while the store is unavailable.
    */
   #isReady({ requests, settlements, inFlight, last }: Lane): boolean {
     const queued = requests.length + settlements.length;
     if (queued === 0) return false;
     if (inFlight.size === 0) return this.#writing < this.#store.lanes.atOnce;
-    return inFlight.size < BATCHES_PER_LANE_MAX && last !== null && last.isDecided && queued >= last.entries.length;
+    if (inFlight.size >= BATCHES_PER_LANE_MAX || last === null) return false;
+    return !inFlight.has(last) || (last.isDecided && queued >= last.entries.length);
   }
 
   #writeNext(lane: Lane): void {

@@ -24,6 +24,8 @@ const FIRST_MS = 5_000 + 8_000 + 2_000;
 /** Twice the COMMIT timeout: long enough to detect whether a later batch waits for the standby again. */
 const LATER_MS = 2 * 5_000;
 const QUICK_MS = 1_000;
+/** Half of the time of the search: long enough to detect whether requests wait for the search. */
+const SEARCHING_MS = 4_000;
 
 const closing: (() => Promise<void>)[] = [];
 after(async () => {
@@ -90,22 +92,32 @@ test('while a synchronous PostgreSQL standby is unavailable for a long time, con
       await sleep(100);
     }
   };
+  let troubledMs = Number.POSITIVE_INFINITY;
   let isAnswered = false;
   void load.stop().then(() => {
     isAnswered = true;
   });
-  await lookFor(FIRST_MS, () => isAnswered);
+  await lookFor(FIRST_MS, () => {
+    if (store.trouble() !== null) troubledMs = Math.min(troubledMs, performance.now());
+    return isAnswered;
+  });
   assert(isAnswered, 'writes in flight when the standby stopped are answered in time');
   const answered = performance.now();
   await lookFor(LATER_MS, () => store.trouble() === null);
   assert.notEqual(store.trouble(), null, 'the store still reports the trouble');
   const late = newcomers.asked.filter(({ beganMs }) => beganMs > answered);
+  const searching = newcomers.asked.filter(({ beganMs }) => beganMs > troubledMs && beganMs <= answered);
   const slowest = Math.max(...late.map(({ tookMs }) => tookMs));
-  t.diagnostic(`${most} connections at most; ${late.length} responses, the slowest after ${Math.round(slowest)} ms`);
+  const slowestSearching = Math.max(...searching.map(({ tookMs }) => tookMs));
+  t.diagnostic(
+    `${most} connections at most; ${searching.length} and ${late.length} responses, the slowest after ${Math.round(slowestSearching)} and ${Math.round(slowest)} ms`,
+  );
   assert(most <= CONNECTIONS_MAX, `there were ${most} connections`);
   assert(late.length > 100, `${late.length} late requests`);
   assert.deepEqual([...new Set(late.map(({ code }) => code))], ['StoreUnavailable']);
   assert(slowest < QUICK_MS, `the slowest took ${slowest} ms`);
+  assert(searching.length > 100, `${searching.length} requests during the search for the outcomes`);
+  assert(slowestSearching < SEARCHING_MS, `the slowest took ${slowestSearching} ms`);
 
   await standby.up();
   const again = startLoad(store, history, commit);
