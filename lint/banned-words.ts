@@ -23,7 +23,7 @@ const BANNED: readonly (readonly [words: string, hint: string])[] = [
   ['unposted', 'deferred, pending: balances that are not flushed yet'],
 ];
 
-const CHECKED = /(?:\.(?:ts|js|css|md|yaml|json)$|^\.ci\/)/;
+const CHECKED = /(?:\.(?:ts|js|css|md|ya?ml|json|service)$|(?:^|\/)Dockerfile$|^\.ci\/)/;
 /** Generated files are not checked. */
 const GENERATED = /(?:^|\/)(?:package-lock\.json|benchmarks\.json|baseline\.json)$/;
 

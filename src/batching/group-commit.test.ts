@@ -70,53 +70,6 @@ test('the next batch begins before the commands of the previous batch are answer
   assert.equal(begunWhenAnswered, 2);
 });
 
-test('while a batch is decided but not yet durable, a second batch of at least the same size can begin, but a third batch cannot', async () => {
-  const { store, submit } = begin();
-  for (const amount of [1, 2]) submit(amount);
-  await nextTurn();
-  for (const amount of [3, 4]) submit(amount);
-  await nextTurn();
-  assert.deepEqual(store.batches.map(amountsOf), [[1, 2]], 'the first batch is not decided yet');
-  store.batch(0).decide();
-  assert.deepEqual(store.batches.map(amountsOf), [
-    [1, 2],
-    [3, 4],
-  ]);
-  store.batch(1).decide();
-  for (const amount of [5, 6, 7]) submit(amount);
-  await nextTurn();
-  assert.equal(store.batches.length, 2, 'a third batch does not begin');
-  store.batch(0).finish();
-  await nextTurn();
-  assert.deepEqual(store.sizes(), [2, 2, 3]);
-});
-
-test('while a batch is decided but not yet durable, the next batch begins only when it has at least as many commands as that batch', async () => {
-  const { store, submit } = begin();
-  for (const amount of [1, 2, 3]) submit(amount);
-  await nextTurn();
-  submit(4);
-  store.batch(0).decide();
-  assert.deepEqual(store.sizes(), [3]);
-  submit(5);
-  await nextTurn();
-  assert.deepEqual(store.sizes(), [3]);
-  submit(6);
-  await nextTurn();
-  assert.deepEqual(store.batches.map(amountsOf), [
-    [1, 2, 3],
-    [4, 5, 6],
-  ]);
-  store.batch(1).decide();
-  submit(7);
-  store.batch(0).finish();
-  await nextTurn();
-  assert.deepEqual(store.sizes(), [3, 3], 'the previous batch is not durable yet');
-  store.batch(1).finish();
-  await nextTurn();
-  assert.deepEqual(store.sizes(), [3, 3, 1]);
-});
-
 test('a fault in one batch does not affect the next batch', async () => {
   const { store, results, submit } = begin();
   submit(1);
@@ -129,23 +82,6 @@ test('a fault in one batch does not affect the next batch', async () => {
   assert.deepEqual(results, [
     [1, 'OutcomeUnknown'],
     [2, 'accepted'],
-  ]);
-});
-
-test('while the outcome of a batch is unknown, later batches can begin and fail', async () => {
-  const { store, results, submit } = begin();
-  submit(1);
-  await nextTurn();
-  store.batch(0).decide();
-  for (const amount of [2, 3]) {
-    submit(amount);
-    await nextTurn();
-    store.batch(amount - 1).fail(new StoreFault('StoreUnavailable', 'for the test'));
-    await nextTurn();
-  }
-  assert.deepEqual(results, [
-    [2, 'StoreUnavailable'],
-    [3, 'StoreUnavailable'],
   ]);
 });
 

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { type Command, Option } from 'commander';
 import { SECRET_BYTES } from '../accounts/api-key.ts';
 import { ROLES, type Role } from '../accounts/membership.ts';
-import { type Database, databaseOf, originAt, readConfig } from '../config.ts';
+import { type Config, type Database, databaseOf, originAt, readConfig } from '../config.ts';
 import { accountNamed, hasMembers } from '../console/identity/accounts.ts';
 import { openAccountDatabase } from '../open-store.ts';
 import { CannotOpen } from '../store/store-fault.ts';
@@ -36,15 +36,22 @@ export function addConsolePeopleCommands(program: Command): void {
 }
 
 async function invite({ account, role }: { account: string; role: Role }): Promise<void> {
-  const { database, host, port, console: settings } = readConfig(process.env);
+  const config = readConfig(process.env);
   await withLedger(async () => {
-    const path = await invitationPath(database, { accountName: account, role, onlyFirst: false });
+    const path = await invitationPath(config.database, { accountName: account, role, onlyFirst: false });
     if (path === null) throw unknownAccount(account);
-    const origin = settings.publicUrl ?? originAt(host, port);
+    const { origin, note } = linkOrigin(config);
     process.stdout.write(
-      `Invitation link to join ${account} as ${role} (works once, expires in 7 days):\n${origin}${path}\n`,
+      `Invitation link to join ${account} as ${role} (works once, expires in 7 days${note}):\n${origin}${path}\n`,
     );
   });
+}
+
+/** Returns the origin of links to the console. With `PORT=0`, the origin is unknown: it is empty, and `note` says so. */
+export function linkOrigin({ host, port, console: { publicUrl } }: Config): { origin: string; note: string } {
+  if (publicUrl === null && port === 0)
+    return { origin: '', note: '; PORT is 0, so put the address of the server before this path' };
+  return { origin: publicUrl ?? originAt(host, port), note: '' };
 }
 
 /**

@@ -3,9 +3,9 @@
 import { randomBytes } from 'node:crypto';
 import { type Command, InvalidArgumentError } from 'commander';
 import { SECRET_BYTES } from '../accounts/api-key.ts';
-import { databaseOf, originAt, readConfig } from '../config.ts';
+import { readConfig } from '../config.ts';
 import { copyInto } from '../open-tools.ts';
-import { invitationPath } from './console-people.ts';
+import { invitationPath, linkOrigin } from './console-people.ts';
 import { ACCOUNT_NAME, DemoLedger } from './demo/demo-ledger.ts';
 import { DAYS } from './demo/history.ts';
 import { counted, withProgress } from './output.ts';
@@ -29,21 +29,22 @@ export function addDemoCommand(program: Command): void {
 }
 
 async function demo({ seed, create }: CreateOption & { seed: number }): Promise<void> {
-  const { host, port, console: settings } = readConfig(process.env);
-  const database = databaseOf(process.env);
+  const config = readConfig(process.env);
+  const { database } = config;
   await prepareFolder(database, { create });
   const made = new DemoLedger({ seed, until: Date.now(), randomness: randomBytes(SECRET_BYTES) });
   const { endUsers, postings } = await withProgress((show) => copyInto(made, database, show));
   const path = await invitationPath(database, { accountName: ACCOUNT_NAME, role: 'owner', onlyFirst: true });
+  const { origin, note } = linkOrigin(config);
   process.stdout.write(`Created the account "${ACCOUNT_NAME}" with ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')} over ${DAYS} days.
 
 Start the server with the same DATABASE_URL:
 
   scrip serve    (in a clone of the repository: npm start)
 
-Then open this link to become the owner of the account in the console (works once, expires in 7 days):
+Then open this link to become the owner of the account in the console (works once, expires in 7 days${note}):
 
-  ${settings.publicUrl ?? originAt(host, port)}${path}
+  ${origin}${path}
 
 API key of the account (shown only once):
 

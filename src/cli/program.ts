@@ -72,6 +72,8 @@ function commandLine(): Command {
   const program = new Command('scrip')
     .description('A credit ledger that runs beside your backend.')
     .showSuggestionAfterError(false)
+    // A message can repeat an argument, which can contain control characters.
+    .configureOutput({ outputError: (text, write) => write(`${text.trimEnd().replace(/\p{Cc}/gu, ' ')}\n`) })
     .version(VERSION)
     .addHelpText('after', SETTINGS)
     .hook('preAction', warnOfMisspelledSettings);

@@ -137,7 +137,8 @@ export function durationText(milliseconds: number): string {
   return 'less than a minute';
 }
 
-export function lastUseText(instant: Instant | null, now: Instant): string {
+/** Formats an instant as the number of days (in UTC) since then: `today`, `yesterday`, `3 days ago`; `never` for null. */
+export function daysAgoText(instant: Instant | null, now: Instant): string {
   if (instant === null) return 'never';
   const days = Math.floor(now / DAY_MS) - Math.floor(instant / DAY_MS);
   if (days <= 0) return 'today';

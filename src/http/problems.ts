@@ -197,9 +197,10 @@ export const PROBLEMS = {
     title: 'Maximum balance exceeded',
     detail: ({ requested, available }: Amounts) =>
       available === 0
-        ? "This end user's balance is at its maximum, or will be at the next renewal. Nothing was changed."
-        : `Only ${grouped(available)} more ${available === 1 ? 'credit fits' : 'credits fit'} within this end user's maximum balance, now and at the next renewal, but the request needs room for ${grouped(requested)}. Nothing was changed.`,
-    remedy: 'Request at most `available` credits. An end user can have at most 2^53−1 credits, including held credits.',
+        ? "No more credits fit within this end user's maximum balance, now or at the next renewal with its full rollover. Nothing was changed."
+        : `Only ${grouped(available)} more ${available === 1 ? 'credit fits' : 'credits fit'} within this end user's maximum balance, now and at the next renewal with its full rollover, but the request needs room for ${grouped(requested)}. Nothing was changed.`,
+    remedy:
+      'Request at most `available` credits, or a smaller `rollover_max`. An end user can have at most 2^53−1 credits, including held credits.',
   },
   IdempotencyKeyReused: {
     status: 422,

@@ -247,7 +247,8 @@ function nodeServer(limits: ServerLimits): Server {
     requireHostHeader: false,
     // Without this option, Node.js would keep only the first of two `Authorization` or `Host` headers.
     joinDuplicateHeaders: true,
-    maxHeaderSize: HEADER_BYTES_MAX,
+    // Node.js refuses headers of exactly `maxHeaderSize` bytes.
+    maxHeaderSize: HEADER_BYTES_MAX + 1,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveMs,

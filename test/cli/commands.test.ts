@@ -89,6 +89,16 @@ const ERRORS: readonly (readonly [what: string, args: readonly string[], message
   ['key create without an account', ['key', 'create'], /required option '--account <name>' not specified/],
   ['key create with a blank account name', ['key', 'create', '--account', '  '], /Must be 1 to 200 characters/],
   [
+    'key create with control characters in the account name',
+    ['key', 'create', '--account', 'a\nb\u001b'],
+    /'--account <name>' .* Must not contain control characters\.$/,
+  ],
+  [
+    'key create with a tab in the key name',
+    ['key', 'create', '--account', 'x', '--name', 'a\tb'],
+    /'--name <name>' .* Must not contain control characters\.$/,
+  ],
+  [
     'key create with an unknown scope',
     ['key', 'create', '--account', 'x', '--scope', 'admin'],
     /Allowed choices are read, write/,

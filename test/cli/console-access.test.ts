@@ -33,6 +33,20 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     );
   });
 
+  test('with PORT=0 and no PUBLIC_URL, scrip invite prints only the path of the link, and says that the address of the server goes before it', async () => {
+    const environment = ledgerAt(temporaryFile());
+    await createKeyHere(environment);
+    const invite = async (settings: Record<string, string>) =>
+      (await scrip(['invite', '--account', 'Lovelace Ltd'], { ...environment, ...settings })).stdout;
+    assert.match(
+      await invite({ PORT: '0' }),
+      /^[^\n]+; PORT is 0, so put the address of the server before this path\):\n\/console\/join\/[\w-]{43}\n$/,
+    );
+    const settings = { PORT: '0', PUBLIC_URL: 'https://scrip.example' };
+    assert.match(await invite(settings), /^[^\n;]+:\nhttps:\/\/scrip\.example\/console\/join\/[\w-]{43}\n$/);
+    assert.match(await invite({ PORT: '9' }), /^[^\n;]+:\nhttp:\/\/127\.0\.0\.1:9\/console\/join\/[\w-]{43}\n$/);
+  });
+
   test('while a server is running, scrip password reset sets a new password and ends all sessions of the user', async (t) => {
     const file = temporaryFile();
     const server = await serveHere(t, ledgerAt(file));

@@ -152,6 +152,14 @@ for (const [store, place] of PLACES) {
   });
 }
 
+test('on PostgreSQL, a ledger that was served without a test clock cannot get one, even if it has no postings', async (t) => {
+  const url = await server.createDatabase();
+  await newKey(url);
+  await (await serveHere(t, environmentAt(url))).stop();
+  await assert.rejects(serveTestsHere(t, url), { name: 'CannotOpen', message: NO_CLOCK });
+  await (await serveHere(t, environmentAt(url))).stop();
+});
+
 test('if --test-clock is missing for a ledger with a test clock, or given for a ledger that cannot get one, scrip serve exits with code 1 and prints the reason in one line', async (t) => {
   const [withClock, real] = [`file:${temporaryFile()}`, `file:${temporaryFile()}`];
   await (await serveTestsHere(t, withClock)).stop();

@@ -1,18 +1,23 @@
-// Tests `scrip webhook`, `scrip threshold` and `scrip expiring-notice`. In `npm test`, the tests that loop over
-// STORES use only PostgreSQL, because test/webhooks/endpoints.test.ts tests the same operations on SQLite.
+// Tests `scrip webhook`, `scrip threshold` and `scrip expiring-notice`, and the first commands in docs/events.md. In
+// `npm test`, the tests that loop over STORES use only PostgreSQL, because test/webhooks/endpoints.test.ts tests the
+// same operations on SQLite.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
-import { after, describe, test } from 'node:test';
+import { after, describe, type TestContext, test } from 'node:test';
 import { databaseOf } from '../../src/config.ts';
 import { Thresholds } from '../../src/events/thresholds.ts';
 import { openAccountDatabase } from '../../src/open-store.ts';
 import { EVENT_TYPES, THRESHOLDS_MAX } from '../../src/store/event-log.ts';
+import { examplesIn, REPOSITORY } from '../docs/documents.ts';
 import { effort } from '../effort.ts';
 import { eventually } from '../http/running-service.ts';
-import { PostgresServer } from '../store/postgres/postgres-server.ts';
+import { startingEnvironment } from '../run-folder.ts';
+import { freePort, PostgresServer } from '../store/postgres/postgres-server.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
-import { assertOneLine, COMMANDS_AT_ONCE, type Environment, ledgerAt, scrip } from './scrip-command.ts';
+import { assertOneLine, COMMANDS_AT_ONCE, type Environment, ledgerAt, MAIN, scrip } from './scrip-command.ts';
 import { createKeyHere, serveHere } from './served-here.ts';
 
 const SECRET = /^whsec_[A-Za-z0-9+/]{32}$/;
@@ -206,4 +211,51 @@ describe('webhooks on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
       /^Account acme already has 10 thresholds; remove one with `scrip threshold remove`\.$/,
     );
   });
+});
+
+interface Script {
+  printed(): string;
+  hasEnded(): boolean;
+}
+
+/** After the test, also kills the background jobs of the script, which are in the same process group. */
+function startScript(t: TestContext, script: string, environment: Environment): Script {
+  const shell = spawn('bash', ['-euo', 'pipefail', '-c', script], {
+    cwd: REPOSITORY,
+    env: { ...startingEnvironment(), ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  let printed = '';
+  for (const stream of [shell.stdout, shell.stderr])
+    stream.setEncoding('utf8').on('data', (text) => {
+      printed += text;
+    });
+  // The pipes stay open until the last background job has ended.
+  let isClosed = false;
+  const closed = once(shell, 'close').then(() => {
+    isClosed = true;
+  });
+  t.after(async () => {
+    if (!isClosed) process.kill(-(shell.pid as number), 'SIGKILL');
+    await closed;
+  });
+  return { printed: () => printed, hasEnded: () => shell.exitCode !== null };
+}
+
+test('after the commands under "Try it" in docs/events.md, the receiver prints balance.low', async (t) => {
+  const file = temporaryFile();
+  const environment = { ...ledgerAt(file), WEBHOOK_KEY: KEY };
+  await createKeyHere(environment, 'default');
+  const { url } = await serveHere(t, environment);
+  const commands = examplesIn('docs/events.md')[0]?.command ?? '';
+  assert.match(commands, /^npm run -s scrip -- threshold add /);
+  const script = commands
+    .replaceAll(/\b4000\b/g, String(await freePort()))
+    .replaceAll(/http:\/\/127\.0\.0\.1:8080\b/g, url)
+    .replaceAll('npm run -s scrip --', `${process.execPath} ${MAIN}`);
+  const running = startScript(t, `${script}wait\n`, { ...environment, WEBHOOKS: `${file}.webhooks` });
+  const isLow = () => /^balance\.low$/m.test(running.printed());
+  await eventually(() => isLow() || running.hasEnded(), 'the receiver prints balance.low');
+  assert(isLow(), running.printed());
 });

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isWellFormed } from '../../src/accounts/api-key.ts';
+import { DAY_MS } from '../../src/ledger/instant.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
 import { END_USER, MemoryConsole } from './memory-console.ts';
 
@@ -56,7 +57,7 @@ test('two concurrent requests from the same form create only one API key, and th
   assert.equal((await send('z')).status, 200);
 });
 
-test('the log of API keys shows who created and revoked each key, and the list shows the usage of each key', async () => {
+test('the log of API keys shows who created and revoked each key, and the list shows the age and the usage of each key', async () => {
   const console = await MemoryConsole.start();
   await console.post('/console/api-keys', { name: 'Backend', scope: 'write' });
   await console.post('/console/api-keys', { name: 'Old', scope: 'read' });
@@ -65,6 +66,7 @@ test('the log of API keys shows who created and revoked each key, and the list s
   const key = { account: 1, endUser: '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23', actor: 'key:1' } as const;
   console.ledger.submit({ ...key, kind: 'add', amount: 1_500, validityDays: 31 });
   console.ledger.submit({ ...key, kind: 'subtract', amount: 40 });
+  console.advance(2 * DAY_MS);
   const { text } = await console.get('/console/api-keys');
   const rows = (label: string) =>
     [
@@ -77,8 +79,9 @@ test('the log of API keys shows who created and revoked each key, and the list s
         .replaceAll(/\s+/g, ' ')
         .trim(),
     );
-  assert.match(rows('Keys')[1] ?? '', /^Backend write \S+ 2 1,500 40 never Revoke$/);
-  assert.match(rows('Keys')[2] ?? '', /^Old read \S+ 0 0 0 never Revoked$/);
+  assert.equal(rows('Keys')[0], 'Name Scope Transactions Granted Spent Created Last used Status');
+  assert.match(rows('Keys')[1] ?? '', /^Backend \S+ write 2 1,500 40 2 days ago never Revoke$/);
+  assert.match(rows('Keys')[2] ?? '', /^Old \S+ read 0 0 0 2 days ago never Revoked$/);
   const [, revoked, ...created] = rows('Log');
   assert.match(revoked ?? '', /14:06:31 Revoked Old \S+ owner1@example\.com$/);
   assert.deepEqual(

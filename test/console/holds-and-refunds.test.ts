@@ -323,3 +323,27 @@ test('the overview subtracts refunds from the credits spent', async () => {
   assert.match(text, /Spent in the last 30 days<\/p><p class="value"><span class="large-number">45</);
   assert.match(text, /kind-refund">Refunded<[\s\S]*\+10</);
 });
+
+test('the overview shows the same amount for a transaction as the page of the end user, such as "20 held"', async () => {
+  const console = await MemoryConsole.start();
+  const latestOn = async (path: string) => {
+    const [, cell = ''] =
+      /data-label="Amount" class="number">([\s\S]*?)<\/td>/.exec((await console.get(path)).text) ?? [];
+    return cell.replaceAll(/<[^>]+>/g, '').replaceAll(/\s+/g, ' ');
+  };
+  const assertLatest = async (amount: string) =>
+    assert.deepEqual([await latestOn('/console/overview'), await latestOn(PATH)], [amount, amount]);
+  add(console, 100, 1);
+  await assertLatest('+100');
+  const released = hold(console, 20);
+  await assertLatest('20 held');
+  console.run({ kind: 'release', holdId: released });
+  await assertLatest('20 released');
+  console.run({ kind: 'capture', holdId: hold(console, 30), amount: 25 });
+  await assertLatest('−25 hold of 30');
+  const spent = subtract(console, 60);
+  await assertLatest('−60');
+  console.advance(DAY_MS);
+  console.run({ kind: 'refund', transactionId: spent, amount: 60, validityDays: null });
+  await assertLatest('0 60 expired');
+});

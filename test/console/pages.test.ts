@@ -97,7 +97,7 @@ test('the console refuses a subtraction that exceeds the balance, and the error 
 });
 
 const NO_ROOM =
-  /^This end user(?:'|&#39;)s balance is at its maximum, or will be at the next renewal\. Nothing was changed\.$/;
+  /^No more credits fit within this end user(?:'|&#39;)s maximum balance, now or at .*\. Nothing was changed\.$/;
 
 test("the console's errors about the balance are grammatical for zero credits and for one credit", async () => {
   const console = await MemoryConsole.start();

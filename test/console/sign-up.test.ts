@@ -190,6 +190,7 @@ onOneStore('sign-up', (start) => {
     ['no address', { email: 'ada' }, /id="email-error">Enter an email address/],
     ['no name', { name: ' ' }, /id="name-error">Enter a name/],
     ['a name of invisible characters', { name: '\u200b\u3164' }, /id="name-error">Enter a name/],
+    ['a name with a control character', { name: 'Lumen\tGames' }, /id="name-error">Use only printable characters\./],
     ['a long name', { name: '🎈'.repeat(101) }, /id="name-error">Use at most 100 characters/],
   ];
   test('sign-up shows each error next to its field and keeps the input, except for the password', async () => {

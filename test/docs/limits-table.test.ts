@@ -8,7 +8,6 @@ import { REPOSITORY, textOf } from './documents.ts';
 const MODULES = [
   'accounts/rate-limit',
   'batching/group-commit',
-  'batching/queue-space',
   'config',
   'events/webhooks/addresses',
   'events/webhooks/deliveries',

@@ -21,7 +21,7 @@ const NOT_RUN: Readonly<Record<string, string>> = {
   'scrip="env DATABASE_URL=file:$(mktemp': 'it serves a ledger; test/cli/test-clock.test.ts runs it',
   'npm ci': 'it installs packages and runs all tests',
   'npm run -s scrip -- copy': 'it needs PostgreSQL; copy.test.ts runs it',
-  'npm run -s scrip -- threshold add': 'it needs a server on port 8080; test/service/webhooks.test.ts delivers events',
+  'npm run -s scrip -- threshold add': 'it needs a server and starts a receiver; test/cli/webhooks.test.ts runs it',
   'npm run ': 'it takes minutes; npm test runs a shorter form',
   'npx node --test ': 'npm test runs it',
   'npx node --conditions=scrip-source': 'it needs a ledger with a test clock; test/client/stories.test.ts runs it',

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { bannedWordsIn, EXCEPTIONS } from '../../lint/banned-words.ts';
@@ -60,4 +60,18 @@ test('the check for banned words prints the file, the line and a hint for each f
   assert.deepEqual([status, stderr], [1, '']);
   assert.match(stdout, /^bad\.md:2: "anew": .+\n1 banned words found; .+\n$/);
   assert.deepEqual([check('good.md').status, check('good.md').stdout], [0, '']);
+});
+
+test('the check for banned words reads code, documents, configuration files, Dockerfiles and scripts of the CI, but no other files', () => {
+  const cwd = temporaryFolder();
+  const checked = ['.ci/run', 'Dockerfile', 'a.css', 'a.js', 'a.json', 'a.md', 'a.service', 'a.ts', 'a.yaml', 'a.yml'];
+  execFileSync('git', ['init', '--quiet'], { cwd });
+  mkdirSync(join(cwd, '.ci'));
+  for (const name of [...checked, 'a.svg', 'a.txt']) writeFileSync(join(cwd, name), 'anew\n');
+  execFileSync('git', ['add', '.'], { cwd });
+  const { stdout } = spawnSync(process.execPath, [SCRIPT], { cwd, encoding: 'utf8' });
+  assert.deepEqual(
+    [...stdout.matchAll(/^(.+):1: "anew"/gm)].map(([, name]) => name),
+    checked,
+  );
 });

@@ -262,12 +262,12 @@ describe('the deployment files', () => {
   test('the health check of PostgreSQL in compose.yaml uses TCP, because Scrip could not connect while only the socket is open', () =>
     assert.match(read('compose.yaml'), /pg_isready --host=127\.0\.0\.1 /));
 
-  test('the health check of the Docker image fails if /readyz does not return 200 or does not respond', async (t) => {
+  test('the health check of the Docker image fails if /healthz does not return 200 or does not respond', async (t) => {
     const [, code] = /CMD \["node", "-e", "(.+)"\]/.exec(read('Dockerfile')) ?? [];
     assert(code);
     const { createServer } = await import('node:http');
     let status = 200;
-    const server = createServer((_request, response) => response.writeHead(status).end());
+    const server = createServer(({ url }, response) => response.writeHead(url === '/healthz' ? status : 503).end());
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     t.after(() => server.close());
     const { port } = server.address() as { port: number };

@@ -18,7 +18,7 @@ const STRETCHES = 5;
 
 const BOUNDS: readonly { readonly what: string; readonly workload: Workload; readonly bytesMax: number }[] = [
   { what: 'a subtraction', workload: { ...SUBTRACT_SMALL, users: USERS }, bytesMax: 31_000 },
-  { what: 'a balance query', workload: { ...BALANCE_SMALL, users: USERS }, bytesMax: 33_500 },
+  { what: 'a balance query', workload: { ...BALANCE_SMALL, users: USERS }, bytesMax: 26_500 },
 ];
 
 setFlagsFromString('--no-opt');

@@ -1,10 +1,25 @@
-// Tests how long the service keeps idempotency records with the default settings.
+// Tests how long the service keeps idempotency records.
 
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { readConfig } from '../../src/config.ts';
+import { InvalidSetting, readConfig } from '../../src/config.ts';
 import { DAY_MS, HOUR_MS } from '../../src/ledger/instant.ts';
 import { eventually, MovableClock, type Scrip, someone, startScrip } from '../http/running-service.ts';
+
+test('IDEMPOTENCY_GRANT_DAYS sets the retention of the idempotency records of grants, unless IDEMPOTENCY_HOURS is longer', () => {
+  const retention = (days: string, hours = '24') =>
+    readConfig({ IDEMPOTENCY_GRANT_DAYS: days, IDEMPOTENCY_HOURS: hours }).idempotency;
+  assert.deepEqual(retention('90'), { grantsMs: 90 * DAY_MS, othersMs: 24 * HOUR_MS });
+  assert.deepEqual(retention('2', '49'), { grantsMs: 49 * HOUR_MS, othersMs: 49 * HOUR_MS });
+  assert.deepEqual(retention('2', '47'), { grantsMs: 2 * DAY_MS, othersMs: 47 * HOUR_MS });
+});
+
+test('IDEMPOTENCY_GRANT_DAYS must be from 1 to 3650', () => {
+  const read = (days: string) => readConfig({ IDEMPOTENCY_GRANT_DAYS: days }).idempotency.grantsMs;
+  for (const days of ['1', '3650']) assert.equal(read(days), Number(days) * DAY_MS);
+  const message = /^IDEMPOTENCY_GRANT_DAYS is "\d+"; it must be a whole number from 1 to 3650\.$/;
+  for (const days of ['0', '3651']) assert.throws(() => read(days), { name: InvalidSetting.name, message });
+});
 
 async function moveTo(scrip: Scrip, clock: MovableClock, instant: number): Promise<void> {
   const sweep = mock.method(scrip.service.stores.ledger, 'deleteExpiredRecords');

@@ -35,6 +35,7 @@ const { values } = parseArgs({
 const operations = numberOf('operations', values.operations);
 const first = values.seed === undefined ? Math.floor(Math.random() * SEED_SPAN) : numberOf('seed', values.seed);
 const isOne = values.seeds === undefined && values.seed !== undefined;
+if (values.control !== undefined && !isOne) throw new Error('--control needs --seed, without --seeds');
 process.exitCode = isOne
   ? await runOne(first)
   : await runMany(numberOf('seeds', values.seeds ?? '200'), numberOf('threads', values.threads));
@@ -54,6 +55,7 @@ async function runOne(seed: number): Promise<number> {
 }
 
 async function runMany(count: number, threads: number): Promise<number> {
+  if (threads < 1) throw new Error('--threads must be at least 1');
   const tasks: Task[] = [];
   for (let from = first; from < first + count; from += SEEDS_A_TASK) {
     const length = Math.min(SEEDS_A_TASK, first + count - from);

@@ -6,7 +6,7 @@ import { SCOPES, type Scope } from '../../accounts/api-key.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { ActorTotal } from '../../store/console-store.ts';
 import type { ListedKey } from '../../store/key-store.ts';
-import { day, lastUseText, moment, numberText, wrappableNumber } from '../figures.ts';
+import { day, daysAgoText, moment, numberText, wrappableNumber } from '../figures.ts';
 import { type Page, type PageContext, page } from '../layout.ts';
 import { copyBox } from './copy-box.ts';
 import { type FormState, field, formError, idempotencyKeyInput } from './form-field.ts';
@@ -73,23 +73,23 @@ function newKeyForm({ state, idempotencyKey }: ApiKeysView): string {
 function keyList({ keys, now, usedDays }: ApiKeysView): string {
   const rows = keys.map(
     (key) => html`<tr role="row"!${key.revokedAt === null ? '' : ' class="revoked"'}>
-<td role="cell" data-label="Name" class="name" id="key-${key.id}"><bdi class="strong">${key.name}</bdi></td>
+<td role="cell" data-label="Name" class="name" id="key-${key.id}"><bdi class="strong">${key.name}</bdi> <span class="whole muted mono">${key.hint}</span></td>
 <td role="cell" data-label="Scope">${key.scope}</td>
-<td role="cell" data-label="Key"><span class="mono">${key.hint}</span></td>
 <td role="cell" data-label="Transactions" class="number">${numberText(key.use.transactions)}</td>
 <td role="cell" data-label="Granted" class="number">!${wrappableNumber(key.use.granted)}</td>
 <td role="cell" data-label="Spent" class="number">!${wrappableNumber(key.use.spent)}</td>
-<td role="cell" data-label="Last used" class="when">${lastUseText(key.lastUsedAt, now)}</td>
+<td role="cell" data-label="Created" class="when">${daysAgoText(key.createdAt, now)}</td>
+<td role="cell" data-label="Last used" class="when">${daysAgoText(key.lastUsedAt, now)}</td>
 <td role="cell" class="end">!${statusOf(key)}</td>
 </tr>`,
   );
   const columns = [
     ['Name'],
     ['Scope'],
-    ['Key'],
     ['Transactions', 'number'],
     ['Granted', 'number'],
     ['Spent', 'number'],
+    ['Created'],
     ['Last used'],
     ['Status', 'end'],
   ] as const;
@@ -185,7 +185,7 @@ export function revokeKeyPage(key: KeyView, now: Instant, viewer: Page['viewer']
 <dt>Key</dt><dd class="mono">${key.hint}</dd>
 <dt>Scope</dt><dd>${key.scope}</dd>
 <dt>Created</dt><dd>!${day(key.createdAt)} by !${actorLabel(key.createdBy)}</dd>
-<dt>Last used</dt><dd>${lastUseText(key.lastUsedAt, now)}</dd>
+<dt>Last used</dt><dd>${daysAgoText(key.lastUsedAt, now)}</dd>
 </dl>
 <form class="form" method="post" action="/console/api-keys/${key.id}/revoke">
 <div class="buttons"><button class="button danger" type="submit">Revoke key</button>

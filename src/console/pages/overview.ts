@@ -8,16 +8,8 @@ import { creditFlowChart, monthsOf } from '../charts/credit-flow-chart.ts';
 import { largeNumber, moment } from '../figures.ts';
 import { type Page, page } from '../layout.ts';
 import { addCreditsCommand } from './api-keys.ts';
-import {
-  type Activity,
-  actorLabel,
-  amountLabel,
-  endUserLink,
-  type Freshness,
-  freshnessText,
-  kindBadge,
-  table,
-} from './lists.ts';
+import { type HistoryEntry, movedCredits } from './end-user/history.ts';
+import { type Activity, actorLabel, endUserLink, type Freshness, freshnessText, kindBadge, table } from './lists.ts';
 
 export const PERIODS = ['7', '30', '90', '12m'] as const;
 export type Period = (typeof PERIODS)[number];
@@ -42,7 +34,7 @@ export interface OverviewView extends Overview, Freshness {
   readonly keys: readonly ActorChoice[];
   readonly members: readonly ActorChoice[];
   /** The latest transaction of each of the most recently active end users, newest first. */
-  readonly recent: readonly (Activity & { readonly endUser: string })[];
+  readonly recent: readonly (Activity & Pick<HistoryEntry, 'postings'> & { readonly endUser: string })[];
   readonly apiUrl: string;
 }
 
@@ -125,7 +117,7 @@ function recentTable(recent: OverviewView['recent']): string {
     (activity) => html`<tr role="row">
 <td role="cell" data-label="Time" class="when">!${moment(activity.createdAt)}</td>
 <td role="cell" data-label="Type">!${kindBadge(activity.kind)}</td>
-<td role="cell" data-label="Amount" class="number">!${amountLabel(activity)}</td>
+<td role="cell" data-label="Amount" class="number">!${movedCredits(activity)}</td>
 <td role="cell" data-label="End user">!${endUserLink(activity.endUser)}</td>
 <td role="cell" data-label="By" class="by">!${shortActorLabel(activity)}</td>
 </tr>`,

@@ -37,7 +37,36 @@ function fieldError({
       return { path: instancePath, message: 'must be a UUID' };
     case 'enum':
       return { path: instancePath, message: `must be one of ${(params.allowedValues as unknown[]).join(', ')}` };
+    case 'type':
+      return { path: instancePath, message: `must be ${typeText(params.type)}` };
+    case 'minimum':
+      return { path: instancePath, message: `must be at least ${params.limit}` };
+    case 'maximum':
+      return { path: instancePath, message: `must be at most ${params.limit}` };
+    case 'minLength':
+      return { path: instancePath, message: `must have at least ${charactersText(params.limit)}` };
+    case 'maxLength':
+      return { path: instancePath, message: `must have at most ${charactersText(params.limit)}` };
     default:
       return { path: instancePath, message: message ?? 'is not valid' };
   }
+}
+
+const TYPE_TEXTS: Readonly<Record<string, string>> = {
+  object: 'a JSON object',
+  string: 'a string',
+  integer: 'a whole number',
+  boolean: 'true or false',
+};
+
+/** @param type one type or an array of types, as in the schema */
+function typeText(type: unknown): string {
+  return [type]
+    .flat()
+    .map((one) => TYPE_TEXTS[String(one)] ?? String(one))
+    .join(' or ');
+}
+
+function charactersText(count: unknown): string {
+  return `${count} ${count === 1 ? 'character' : 'characters'}`;
 }

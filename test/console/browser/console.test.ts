@@ -43,6 +43,12 @@ before(async () => {
 });
 after(() => browser?.close());
 
+/** A revoked key must stop working within a second. This limit leaves room for slow machines. */
+const REVOKED_WITHIN_MS = 5_000;
+
+/** axe skips closed sections. */
+const OPEN_DETAILS = "for (const one of document.querySelectorAll('details')) one.open = true";
+
 // Both stores give the browser the same pages, so `npm test` uses only SQLite.
 for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
   describe(`the console in a browser (${store.name})`, () => {
@@ -101,6 +107,7 @@ for (const store of effort([SQLITE], [SQLITE, POSTGRES])) {
       await eventually(
         async () => (await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 1 })) === 401,
         'the revoked key is refused',
+        REVOKED_WITHIN_MS,
       );
 
       await visitor.signOut();
@@ -262,8 +269,13 @@ describe('pages of the console in a browser', () => {
         await visitor.open(path);
         await check(path);
       }
-      await visitor.open('/docs');
-      await check('/docs', 'all');
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await visitor.page.emulateMedia({ colorScheme });
+        await visitor.open('/docs');
+        await visitor.page.evaluate(OPEN_DETAILS);
+        await check(`/docs in ${colorScheme} mode`, colorScheme === 'light' ? 'all' : 'colors');
+      }
+      await visitor.page.emulateMedia({ colorScheme: null });
       for (const button of ['Release', 'Refund']) {
         await visitor.open(`/console/end-users/${endUser}`);
         await followInHistory(visitor, button);

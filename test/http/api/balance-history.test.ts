@@ -145,13 +145,12 @@ test('the history of an end user with thousands of cycles is correct, and comput
   for (let added = 0; added < 3_000; added += 500)
     await Promise.all(Array.from({ length: 500 }, () => scrip.post('/add', { end_user_id: user, amount: 1 })));
   const query = { interval: 'hour', from: textOf(begin - HOUR_MS), to: textOf(begin + 900 * HOUR_MS) };
-  let longestMs = 0;
+  let answered = 0;
   let isDone = false;
   const others = (async () => {
     while (!isDone) {
-      const start = performance.now();
       await scrip.call('GET', '/healthz', { key: null });
-      longestMs = Math.max(longestMs, performance.now() - start);
+      answered += 1;
     }
   })();
   const points = await history(user, query);
@@ -161,5 +160,7 @@ test('the history of an end user with thousands of cycles is correct, and comput
     [points[0], points[1], points.at(-1)].map((point) => point?.active_balance),
     [0, 3_000, 0],
   );
-  assert(longestMs < 500, `another request took ${longestMs} ms`);
+  // The computation yields after a fixed number of cycles, so this count does not depend on the speed of the machine: it
+  // was 227 in all runs, and 2 in a run in which the computation never yielded.
+  assert(answered >= 50, `only ${answered} other requests were answered during the computation`);
 });

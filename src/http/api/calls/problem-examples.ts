@@ -13,7 +13,7 @@ const ADDITION_REFUSED = { requested: AMOUNT_MAX, available: AMOUNT_MAX - ACTIVE
 const REFUND_REFUSED = { requested: 30, refundable: 20 };
 const INVALID_FIELDS = [
   { path: '/validity_day', message: 'is not a known field' },
-  { path: '/amount', message: 'must be integer' },
+  { path: '/amount', message: 'must be a whole number' },
 ];
 
 /**

@@ -1,10 +1,11 @@
-// Tests how group commit divides the commands of many clients: while the store writes one half of them, the process
-// answers the other half and receives new commands.
+// Tests when the next batch of a lane begins before the previous batch has ended. Group commit divides the commands of
+// many clients: while the store writes one half of them, the process answers the other half and receives new commands.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { begin, upTo } from '../../test/batching/stalled-store.ts';
+import { amountsOf, begin, upTo } from '../../test/batching/stalled-store.ts';
+import { StoreFault } from '../store/store-fault.ts';
 
 type Begun = ReturnType<typeof begin>;
 
@@ -74,4 +75,68 @@ test('the size of a half follows the highest recent number of commands, which fa
   assert.equal(begun.store.batches.length, 50);
   begun.submit(half);
   assert.equal(begun.store.batches.length, 51);
+});
+
+test('while a batch is decided but not yet durable, a second batch of at least the same size can begin, but a third batch cannot', async () => {
+  const { store, submit } = begin();
+  for (const amount of [1, 2]) submit(amount);
+  await nextTurn();
+  for (const amount of [3, 4]) submit(amount);
+  await nextTurn();
+  assert.deepEqual(store.batches.map(amountsOf), [[1, 2]], 'the first batch is not decided yet');
+  store.batch(0).decide();
+  assert.deepEqual(store.batches.map(amountsOf), [
+    [1, 2],
+    [3, 4],
+  ]);
+  store.batch(1).decide();
+  for (const amount of [5, 6, 7]) submit(amount);
+  await nextTurn();
+  assert.equal(store.batches.length, 2, 'a third batch does not begin');
+  store.batch(0).finish();
+  await nextTurn();
+  assert.deepEqual(store.sizes(), [2, 2, 3]);
+});
+
+test('while a batch is decided but not yet durable, the next batch begins only when it has at least as many commands as that batch', async () => {
+  const { store, submit } = begin();
+  for (const amount of [1, 2, 3]) submit(amount);
+  await nextTurn();
+  submit(4);
+  store.batch(0).decide();
+  assert.deepEqual(store.sizes(), [3]);
+  submit(5);
+  await nextTurn();
+  assert.deepEqual(store.sizes(), [3]);
+  submit(6);
+  await nextTurn();
+  assert.deepEqual(store.batches.map(amountsOf), [
+    [1, 2, 3],
+    [4, 5, 6],
+  ]);
+  store.batch(1).decide();
+  submit(7);
+  store.batch(0).finish();
+  await nextTurn();
+  assert.deepEqual(store.sizes(), [3, 3], 'the previous batch is not durable yet');
+  store.batch(1).finish();
+  await nextTurn();
+  assert.deepEqual(store.sizes(), [3, 3, 1]);
+});
+
+test('while the outcome of a batch is unknown, later batches can begin and fail', async () => {
+  const { store, results, submit } = begin();
+  submit(1);
+  await nextTurn();
+  store.batch(0).decide();
+  for (const amount of [2, 3]) {
+    submit(amount);
+    await nextTurn();
+    store.batch(amount - 1).fail(new StoreFault('StoreUnavailable', 'for the test'));
+    await nextTurn();
+  }
+  assert.deepEqual(results, [
+    [2, 'StoreUnavailable'],
+    [3, 'StoreUnavailable'],
+  ]);
 });
