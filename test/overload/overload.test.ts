@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { SERVER_LIMITS } from '../../src/http/limits.ts';
-import { effort } from '../effort.ts';
 import { auditProblems, newKey, ServerProcess } from '../load/server-process.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 import { historyOf } from './list-readers.ts';
@@ -13,7 +12,7 @@ import { Crowd, fund, type Loaded, othersWait, overload, readOf, refusalFaultsOf
 const TEST_MS_MAX = 120_000;
 /** One account may use only half of `inFlightMax`, even if no other account sends requests. */
 const AT_ONCE_MAX = SERVER_LIMITS.inFlightMax / 2;
-const STORM = { times: 10, seconds: effort(1, 2), connections: 512, connectionsMax: 2_000 };
+const STORM = { times: 10, seconds: 2, connections: 512, connectionsMax: 2_000 };
 const MAX_CONNECTIONS = '3000';
 /** Five lists of this length are more than the kernel buffers for a connection whose client does not read. */
 const LISTED = 4_000;

@@ -29,5 +29,5 @@ storeContract('PostgreSQL with a clock that the test sets, and one lane', onServ
 storeContract('PostgreSQL with its own clock, and four lanes', onServer({ lanes: 4 }), {
   clock: 'real',
   concurrency: AT_ONCE,
-  oneIn: 6,
+  oneIn: 12,
 });
