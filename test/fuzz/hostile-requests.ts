@@ -4,6 +4,7 @@
 import type { Random } from '../load/random.ts';
 import { type Fields, type Operation, validFields } from './contract.ts';
 import type { HostileBodies } from './hostile-bodies.ts';
+import { hostileQuery } from './hostile-queries.ts';
 import { type Draft, type Verdict, written } from './request-bytes.ts';
 
 export interface HostileRequest {
@@ -49,6 +50,7 @@ export class HostileRequests {
   batch(user: string): HostileRequest[] {
     const random = this.#random;
     if (random.chance(0.04)) return [this.#form(user)];
+    if (random.chance(0.06)) return [this.#read(user)];
     if (!random.chance(0.1)) return [this.#one(user)];
     const batch: HostileRequest[] = [];
     for (let count = 2 + random.below(4); batch.length < count; ) {
@@ -57,6 +59,12 @@ export class HostileRequests {
       if (request.verdict === 'break' || request.verdict === 'either' || request.isCutShort) break;
     }
     return batch;
+  }
+
+  #read(user: string): HostileRequest {
+    const draft = this.#draft('read', false, user);
+    Object.assign(draft, { target: hostileQuery(this.#random, user), body: Buffer.alloc(0), framing: 'none' });
+    return { bytes: written(draft), verdict: 'either', operation: 'read', fields: null, isCutShort: false };
   }
 
   #one(user: string): HostileRequest {
