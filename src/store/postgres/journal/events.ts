@@ -36,7 +36,7 @@ import { RowArrays, unnest } from '../rows/row-arrays.ts';
 import { isFull, lockConsumer, postingsNamed, type TakeLimits, take } from './feed.ts';
 import { KEYS, moveIdsSql } from './state-rows.ts';
 import { type StoredSummary, SUMMARY_COLUMNS, SUMMARY_TYPES, storedSummaryOf, summaryValues } from './summary-rows.ts';
-import { upsert } from './totals-rows.ts';
+import { upsert } from './totals.ts';
 
 /**
  * A step takes 10 to 20 ms. The main thread works for 5 ms of this time. With a limit of 500 postings, Scrip would

@@ -11,7 +11,7 @@ import { type Connection, type Query, sql, type TextRow } from '../pool/connecti
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { BEGIN_UNPROMISED, COMMIT, IDLE_TIMEOUT, ROLLBACK, setLocal } from '../pool/transactions.ts';
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
-import { totalsUpserts } from './totals-rows.ts';
+import { totalsUpserts } from './totals.ts';
 
 /**
  * A step adds batches to the totals until it reaches one of these limits. On a busy machine, PostgreSQL needs a second

@@ -14,10 +14,10 @@ import {
 import { type EndUserPage, type ListedEndUser, type ListRequest, listQuery, pageOf } from '../../end-user-lists.ts';
 import type { EndUserCounts } from '../../end-user-summaries.ts';
 import type { Consumer } from '../journal/feed.ts';
-import { latestQuery, transactionsIn } from '../journal/history-page.ts';
-import { DAILY_TOTALS, EXPIRY_TOTALS, totalsOf } from '../journal/totals-rows.ts';
+import { DAILY_TOTALS, EXPIRY_TOTALS, totalsOf } from '../journal/totals.ts';
 import { exactInteger, type Query, sql, type TextRow } from '../pool/connection.ts';
 import { COMMIT } from '../pool/transactions.ts';
+import { latestQuery, transactionsIn } from './history-pages.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
 
 /**

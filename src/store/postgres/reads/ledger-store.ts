@@ -28,11 +28,9 @@ import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
 import { EVERYTHING, fromRandomStart, type Part } from '../citus/placement.ts';
 import type { Reachable } from '../citus/reach.ts';
 import { deleteOldest } from '../idempotency/record-table.ts';
-import { statesBefore } from '../journal/earlier-states.ts';
 import { countSome } from '../journal/feed.ts';
-import { historyOf, historyQuery } from '../journal/history-page.ts';
+import { statesBefore } from '../journal/past-states.ts';
 import { HOLD_AS_CYCLE, StateRows } from '../journal/state-rows.ts';
-import { transactionsOf, transactionsQuery } from '../journal/transaction-page.ts';
 import { prepared, type Query, type QueryResult, sql, type TextRow } from '../pool/connection.ts';
 import { attempt, faultOf } from '../pool/postgres-error.ts';
 import { BEGIN, BEGIN_SNAPSHOT, COMMIT, ROLLBACK, setLocal } from '../pool/transactions.ts';
@@ -40,6 +38,8 @@ import { BUCKETS, keyOf, OF_END_USER } from '../rows/key.ts';
 import { CYCLE_COLUMNS, POSTING_COLUMNS, postingOf, RENEWS, referencedOf } from '../rows/ledger-rows.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import type { BatchWriter } from '../writer/batch-writer.ts';
+import { historyOf, historyQuery } from './history-pages.ts';
+import { transactionsOf, transactionsQuery } from './transaction-page.ts';
 
 const CYCLES = `SELECT ids_through, ${CYCLE_COLUMNS} FROM scrip.cycles WHERE ${OF_END_USER}`;
 

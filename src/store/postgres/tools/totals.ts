@@ -6,7 +6,7 @@ import { TotalsSum } from '../../totals.ts';
 import type { Part, Placement } from '../citus/placement.ts';
 import { countUpserts } from '../journal/events.ts';
 import { CONSUMERS, type Consumer, lockConsumer, postingsNamed, TRANSACTIONS } from '../journal/feed.ts';
-import { DAILY_TOTALS, EXPIRY_TOTALS, totalsOf, totalsUpserts } from '../journal/totals-rows.ts';
+import { DAILY_TOTALS, EXPIRY_TOTALS, totalsOf, totalsUpserts } from '../journal/totals.ts';
 import { type Connection, sql } from '../pool/connection.ts';
 import { BEGIN, COMMIT, ROLLBACK, UNLIMITED } from '../pool/transactions.ts';
 import { KEY } from '../rows/key.ts';
