@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { add, ledgerAt, scrip, serve } from '../cli/scrip-command.ts';
-import { effort } from '../effort.ts';
+import { control, effort } from '../effort.ts';
 import { newKey } from '../load/server-process.ts';
 import { temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
 import { makeMany } from '../store/tools/copied-ledger.ts';
@@ -135,15 +135,19 @@ test('a copy to a full disk prints the reason and can be resumed when there is f
   assert.equal(resumed.code, 0, resumed.stderr);
 });
 
-test('control: the full-disk test catches a writer that treats a failed COMMIT as a success', {
-  skip: NO_PRLIMIT,
-}, async (t) => {
-  const file = join(temporaryFolder(), 'scrip.db');
-  const failure = { ...filesMayNotGrow(file), ...CONTROL };
-  // The broken writer is also caught if it has stopped writing.
-  const isCaught = await seenUnder(t, file, failure, 'deaf').then(
-    ({ lost }) => lost > 0,
-    (error) => /^writes work again/.test(error.message),
-  );
-  assert(isCaught);
-});
+control(
+  'control: the full-disk test catches a writer that treats a failed COMMIT as a success',
+  {
+    skip: NO_PRLIMIT,
+  },
+  async (t) => {
+    const file = join(temporaryFolder(), 'scrip.db');
+    const failure = { ...filesMayNotGrow(file), ...CONTROL };
+    // The broken writer is also caught if it has stopped writing.
+    const isCaught = await seenUnder(t, file, failure, 'deaf').then(
+      ({ lost }) => lost > 0,
+      (error) => /^writes work again/.test(error.message),
+    );
+    assert(isCaught);
+  },
+);

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { effort } from '../effort.ts';
+import { control, effort } from '../effort.ts';
 import { type Kills, killRepeatedly, summaryOf } from './killing.ts';
 import { randomFrom } from './randomness.ts';
 
@@ -25,14 +25,14 @@ test('a killed server loses no acknowledged write and stores each batch complete
   );
 });
 
-test('control: the kill test catches a writer that responds before it commits', async (t) => {
+control('control: the kill test catches a writer that responds before it commits', async (t) => {
   const isCaught = ({ lost, wrong }: Kills) => lost > 0 || wrong.length > 0;
   const found = await killRepeatedly(CONTROL_KILLS_MAX, randomFrom(SEED), 'late', isCaught);
   t.diagnostic(summaryOf(found));
   assert(isCaught(found));
 });
 
-test('control: the kill test catches a writer that commits each half of a batch separately', async (t) => {
+control('control: the kill test catches a writer that commits each half of a batch separately', async (t) => {
   const found = await killRepeatedly(
     CONTROL_KILLS_MAX,
     randomFrom(SEED),

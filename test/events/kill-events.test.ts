@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { randomFrom } from '../crash/randomness.ts';
-import { effort } from '../effort.ts';
+import { control, effort } from '../effort.ts';
 import { type KillOptions, killEvents, summaryOf } from './killing-events.ts';
 
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
@@ -33,9 +33,12 @@ test('if servers and receivers are killed, every event in the log is delivered, 
   assert(found.events > 25 * KILLS, 'there were events to lose');
 });
 
-test('control: the kill test catches a server that records postings as processed before it stores their events', async (t) => {
-  const options = { ...OPTIONS, weakness: 'late-events', settledWithinMs: 2_000 } as const;
-  const found = await killEvents(options, randomFrom(SEED));
-  t.diagnostic(`SEED=${SEED}: ${summaryOf(found)}`);
-  assert.match(found.problems.join('\n'), /the log has \d+ events of \S+ instead of/);
-});
+control(
+  'control: the kill test catches a server that records postings as processed before it stores their events',
+  async (t) => {
+    const options = { ...OPTIONS, weakness: 'late-events', settledWithinMs: 2_000 } as const;
+    const found = await killEvents(options, randomFrom(SEED));
+    t.diagnostic(`SEED=${SEED}: ${summaryOf(found)}`);
+    assert.match(found.problems.join('\n'), /the log has \d+ events of \S+ instead of/);
+  },
+);

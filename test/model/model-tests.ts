@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { IS_LONG } from '../effort.ts';
+import { control, IS_LONG } from '../effort.ts';
 import { type History, histories } from './histories.ts';
 import type { ModelUser } from './model-types.ts';
 import { BEGIN, type ComparedStore, SideBySide, USERS } from './side-by-side.ts';
@@ -104,7 +104,7 @@ export function modelTests(name: string, store: ModelledStore): void {
 const CONTROL_RUNS_MAX = 300;
 
 export function modelControl(fault: string, store: ComparedStore): void {
-  test(`control: the random histories catch a store that ${fault}`, async (t) => {
+  control(`control: the random histories catch a store that ${fault}`, async (t) => {
     let runs = 0;
     const history = fc.asyncProperty(histories, async (steps) => {
       runs += 1;

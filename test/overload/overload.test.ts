@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { SERVER_LIMITS } from '../../src/http/limits.ts';
+import { control } from '../effort.ts';
 import { auditProblems, newKey, ServerProcess } from '../load/server-process.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 import { historyOf } from './list-readers.ts';
@@ -53,13 +54,17 @@ test('under a load of ten times its peak throughput, a server processes as many 
   assert.deepEqual(await auditProblems(under.url), []);
 });
 
-test('control: the overload test catches a server that accepts every request', { timeout: TEST_MS_MAX }, async (t) => {
-  const server = await ServerProcess.start('', {}, scriptOf('unbounded-server.ts'));
-  t.after(() => server.end('SIGKILL'));
-  const under = await fund(server, '');
-  const found = await overload(under, STORM);
-  assert.match(refusalFaultsOf(found, AT_ONCE_MAX).join('; '), /no request was refused/);
-});
+control(
+  'control: the overload test catches a server that accepts every request',
+  { timeout: TEST_MS_MAX },
+  async (t) => {
+    const server = await ServerProcess.start('', {}, scriptOf('unbounded-server.ts'));
+    t.after(() => server.end('SIGKILL'));
+    const under = await fund(server, '');
+    const found = await overload(under, STORM);
+    assert.match(refusalFaultsOf(found, AT_ONCE_MAX).join('; '), /no request was refused/);
+  },
+);
 
 describe('a server with idle or stalled clients', () => {
   let under: Loaded;

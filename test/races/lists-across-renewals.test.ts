@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createKey, serve } from '../cli/scrip-command.ts';
-import { effort } from '../effort.ts';
+import { control, effort } from '../effort.ts';
 import { Random } from '../load/random.ts';
 import { setClock } from '../soak/movable-clock.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
@@ -41,12 +41,16 @@ test('a listed transaction keeps its position while cycles renew during writes',
   assert(lists > JUMPS, 'enough lists were compared');
 });
 
-test('control: the list test catches a server whose reads show renewals without waiting for running writes', {
-  timeout: TEST_MS_MAX,
-}, async (t) => {
-  const { faults } = await run(t, ['impatient-server.ts'], JUMPS_TO_CATCH);
-  assert.match(faults[0] ?? 'nothing', /listed/);
-});
+control(
+  'control: the list test catches a server whose reads show renewals without waiting for running writes',
+  {
+    timeout: TEST_MS_MAX,
+  },
+  async (t) => {
+    const { faults } = await run(t, ['impatient-server.ts'], JUMPS_TO_CATCH);
+    assert.match(faults[0] ?? 'nothing', /listed/);
+  },
+);
 
 test('the comparison of two successive lists finds any difference in the range that both lists cover', () => {
   assert.equal(changed([], ['b', 'a']), null);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { LedgerStore } from '../../src/store/ledger-store.ts';
 import { ACCEPTED } from '../batching/stalled-store.ts';
-import { effort } from '../effort.ts';
+import { control, effort } from '../effort.ts';
 import { startScrip } from '../http/running-service.ts';
 import { Random } from '../load/random.ts';
 import { auditProblems, newKey, type ServerProcess } from '../load/server-process.ts';
@@ -74,7 +74,7 @@ describe('controls for the linearizability test', () => {
     assert.deepEqual(await faultsWith(t, () => ({}), effort(2, HISTORY_ROUNDS)), []);
   });
 
-  test('control: the linearizability test catches a store with occasional stale reads', async (t) => {
+  control('control: the linearizability test catches a store with occasional stale reads', async (t) => {
     const faults = await faultsWith(t, ({ load }) => {
       const earlier = new Map<string, ReturnType<typeof load>>();
       let reads = 0;
@@ -92,7 +92,7 @@ describe('controls for the linearizability test', () => {
     assert.notDeepEqual(faults, []);
   });
 
-  test('control: the linearizability test catches a store that loses one addition in twenty', async (t) => {
+  control('control: the linearizability test catches a store that loses one addition in twenty', async (t) => {
     const faults = await faultsWith(t, ({ write }) => {
       let additions = 0;
       return {
@@ -107,25 +107,28 @@ describe('controls for the linearizability test', () => {
     assert.notDeepEqual(faults, []);
   });
 
-  test('control: the linearizability test catches a store that releases every second hold without being asked', async (t) => {
-    const faults = await faultsWith(t, ({ write }) => {
-      let holds = 0;
-      return {
-        async write(commands, onDecided) {
-          const outcomes = await write(commands, onDecided);
-          for (const [index, command] of commands.entries()) {
-            const outcome = outcomes[index];
-            const holdId = command.kind === 'hold' && outcome?.refused === null ? outcome.transactionId : null;
-            if (command.kind !== 'hold' || holdId === null || ++holds % 2 > 0) continue;
-            const { account, endUser, actor } = command;
-            await write([{ kind: 'release', account, endUser, actor, holdId }], () => {});
-          }
-          return outcomes;
-        },
-      };
-    });
-    assert.notDeepEqual(faults, []);
-  });
+  control(
+    'control: the linearizability test catches a store that releases every second hold without being asked',
+    async (t) => {
+      const faults = await faultsWith(t, ({ write }) => {
+        let holds = 0;
+        return {
+          async write(commands, onDecided) {
+            const outcomes = await write(commands, onDecided);
+            for (const [index, command] of commands.entries()) {
+              const outcome = outcomes[index];
+              const holdId = command.kind === 'hold' && outcome?.refused === null ? outcome.transactionId : null;
+              if (command.kind !== 'hold' || holdId === null || ++holds % 2 > 0) continue;
+              const { account, endUser, actor } = command;
+              await write([{ kind: 'release', account, endUser, actor, holdId }], () => {});
+            }
+            return outcomes;
+          },
+        };
+      });
+      assert.notDeepEqual(faults, []);
+    },
+  );
 });
 
 function bound(store: LedgerStore): Pick<LedgerStore, 'load' | 'write'> {
@@ -184,18 +187,22 @@ describe('1,000 concurrent requests', () => {
     assert.deepEqual(await auditProblems(url), []);
   });
 
-  test('control: on a service without locks, 1,000 concurrent requests spend or return too many credits', {
-    timeout: TEST_MS_MAX,
-  }, async (t) => {
-    const script = join(import.meta.dirname, 'unlocked-service.ts');
-    const servers = await started(t, 1, await postgres.createDatabase(), {}, script);
-    for (const spenders of await spendersAt(t, servers, '', SOCKETS))
-      for (const race of ALL_RACES) {
-        let [rounds, overGrants] = [0, 0];
-        while (overGrants === 0 && rounds++ < CONTROL_ROUNDS_MAX)
-          overGrants = (await doubleSpends([spenders], 1, [race])).overGrants;
-        assert(overGrants > 0, `${race}: not caught in ${rounds} rounds`);
-        t.diagnostic(`${race}: ${overGrants} requests succeeded that should have been refused`);
-      }
-  });
+  control(
+    'control: on a service without locks, 1,000 concurrent requests spend or return too many credits',
+    {
+      timeout: TEST_MS_MAX,
+    },
+    async (t) => {
+      const script = join(import.meta.dirname, 'unlocked-service.ts');
+      const servers = await started(t, 1, await postgres.createDatabase(), {}, script);
+      for (const spenders of await spendersAt(t, servers, '', SOCKETS))
+        for (const race of ALL_RACES) {
+          let [rounds, overGrants] = [0, 0];
+          while (overGrants === 0 && rounds++ < CONTROL_ROUNDS_MAX)
+            overGrants = (await doubleSpends([spenders], 1, [race])).overGrants;
+          assert(overGrants > 0, `${race}: not caught in ${rounds} rounds`);
+          t.diagnostic(`${race}: ${overGrants} requests succeeded that should have been refused`);
+        }
+    },
+  );
 });

@@ -14,7 +14,7 @@ import { commandFor, failureText, Tally } from './tally.ts';
 import type { SeedResult } from './world.ts';
 
 const SEED = Number(process.env.SEED ?? 20_261_121);
-const SEEDS = Number(process.env.SEEDS ?? effort(8, 20));
+const SEEDS = Number(process.env.SEEDS ?? effort(5, 20));
 const OPERATIONS = 500;
 const FAULTS_MEAN_MIN = 10;
 /** With fewer seeds, the mean number of faults per seed varies too much to be checked. */

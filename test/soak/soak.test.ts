@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { effort } from '../effort.ts';
+import { control, effort } from '../effort.ts';
 import { judged, sayings } from './judged-soak.ts';
 import { canMeasure } from './readings.ts';
 import { plotOf } from './soak-plot.ts';
@@ -47,7 +47,7 @@ test(
   },
 );
 
-test('control: the soak test detects a server that leaks memory and file descriptors', options, async (t) => {
+control('control: the soak test detects a server that leaks memory and file descriptors', options, async (t) => {
   const run = await soak({ ...PLAN, kills: 0, backupEverySeconds: Number.POSITIVE_INFINITY, isLeaking: true });
   const verdict = judged(run);
   for (const line of [`SEED=${SEED}`, ...sayings(run, verdict)]) t.diagnostic(line);

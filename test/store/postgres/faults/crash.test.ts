@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { control } from '../../../effort.ts';
 import { TestLedger } from '../../test-ledger.ts';
 import { History, startLoad } from '../acknowledged-history.ts';
 import { pluggedDatabase } from '../postgres-ledger.ts';
@@ -61,23 +62,26 @@ test('a crash of PostgreSQL loses no acknowledged write', async (t) => {
   await ledger.close();
 });
 
-test('control: the crash test detects lost writes if PostgreSQL confirms commits before its log is on stable storage', async (t) => {
-  const late = {
-    synchronous_commit: 'off',
-    wal_writer_delay: '10s',
-    wal_writer_flush_after: '1GB',
-    wal_buffers: '64MB',
-  };
-  const server = await startServer(late);
-  const { ledger, url } = await openLedger(server);
-  // Makes the schema durable, so that the crashes lose only rows.
-  await server.query('CHECKPOINT');
-  const history = new History();
-  // One crash might lose nothing, because PostgreSQL may have just written the log. Three crashes are enough.
-  await crashUnderLoad(server, ledger, history, 3);
-  const faults = await history.faultsOf(ledger.store, url);
-  const lost = faults.filter((fault) => /was acknowledged but is stored 0 times/.test(fault));
-  assert(lost.length > 0, `nothing is lost: ${history.summary}`);
-  t.diagnostic(`${lost.length} lost of ${history.count('acknowledged')} acknowledged`);
-  await ledger.close();
-});
+control(
+  'control: the crash test detects lost writes if PostgreSQL confirms commits before its log is on stable storage',
+  async (t) => {
+    const late = {
+      synchronous_commit: 'off',
+      wal_writer_delay: '10s',
+      wal_writer_flush_after: '1GB',
+      wal_buffers: '64MB',
+    };
+    const server = await startServer(late);
+    const { ledger, url } = await openLedger(server);
+    // Makes the schema durable, so that the crashes lose only rows.
+    await server.query('CHECKPOINT');
+    const history = new History();
+    // One crash might lose nothing, because PostgreSQL may have just written the log. Three crashes are enough.
+    await crashUnderLoad(server, ledger, history, 3);
+    const faults = await history.faultsOf(ledger.store, url);
+    const lost = faults.filter((fault) => /was acknowledged but is stored 0 times/.test(fault));
+    assert(lost.length > 0, `nothing is lost: ${history.summary}`);
+    t.diagnostic(`${lost.length} lost of ${history.count('acknowledged')} acknowledged`);
+    await ledger.close();
+  },
+);

@@ -6,6 +6,7 @@ import { after, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openPostgresStore } from '../../../../src/store/postgres/postgres-store.ts';
 import { StoreFault } from '../../../../src/store/store-fault.ts';
+import { control } from '../../../effort.ts';
 import { ACCEPTED, balanceOf, EndUser, historyOf } from '../../temporary-ledger.ts';
 import { History, startLoad } from '../acknowledged-history.ts';
 import { optionsFor } from '../postgres-ledger.ts';
@@ -61,24 +62,28 @@ test('a standby is refused when Scrip starts, and while Scrip runs: reads of a s
   assert.equal(await balanceOf(ledger.store, ada), 100);
 });
 
-test('control: the failover test detects lost writes if a lagging PostgreSQL standby takes over', {
-  timeout: 60_000,
-}, async (t) => {
-  const { ledger, url, replication, failOver } = await startPair(closing);
-  const history = new History();
-  const load = startLoad(ledger.store, history);
-  await load.acknowledged(100, 10_000);
-  replication.swallowAll();
-  await load.acknowledged(200, 10_000);
-  await failOver();
-  await load.acknowledged(1);
-  await load.stop();
-  const lost = (await history.faultsOf(ledger.store, url)).filter((fault) =>
-    /was acknowledged but is stored 0 times/.test(fault),
-  );
-  assert(lost.length > 0, `nothing is lost: ${history.summary}`);
-  t.diagnostic(`${lost.length} lost of ${history.count('acknowledged')} acknowledged`);
-});
+control(
+  'control: the failover test detects lost writes if a lagging PostgreSQL standby takes over',
+  {
+    timeout: 60_000,
+  },
+  async (t) => {
+    const { ledger, url, replication, failOver } = await startPair(closing);
+    const history = new History();
+    const load = startLoad(ledger.store, history);
+    await load.acknowledged(100, 10_000);
+    replication.swallowAll();
+    await load.acknowledged(200, 10_000);
+    await failOver();
+    await load.acknowledged(1);
+    await load.stop();
+    const lost = (await history.faultsOf(ledger.store, url)).filter((fault) =>
+      /was acknowledged but is stored 0 times/.test(fault),
+    );
+    assert(lost.length > 0, `nothing is lost: ${history.summary}`);
+    t.diagnostic(`${lost.length} lost of ${history.count('acknowledged')} acknowledged`);
+  },
+);
 
 const WAITING = `SELECT pid FROM pg_stat_activity WHERE application_name = 'scrip' AND wait_event = 'SyncRep'`;
 
