@@ -28,8 +28,8 @@ export const SURPLUS_CONNECTIONS_MAX = 1_000;
 export const PIPELINED_READ_MAX = 5_000;
 export const PIPELINED_MAX = 50_000;
 /**
- * An account's requests in flight are limited to the number of commands that the store completes in this time, or to a
- * full batch of commands if that is more.
+ * An account's requests in flight are limited to the number of commands that the store completes in this time, or to two
+ * full batches of commands if that is more.
  */
 export const WAIT_MS_MAX = 500;
 /**

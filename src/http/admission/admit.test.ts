@@ -16,8 +16,8 @@ function beginAll(inFlight: FairShare, account: number, perMs: number | null): n
 const THROUGHPUTS: readonly (readonly [what: string, perMs: number | null, alone: number])[] = [
   ['with an unknown throughput', null, SERVER_LIMITS.inFlightMax / 2],
   ['with a throughput of 30 commands per millisecond', 30, SERVER_LIMITS.inFlightMax / 2],
-  ['with a throughput of 2 commands per millisecond', 2, 2 * WAIT_MS_MAX],
-  ['with almost no throughput', 0.1, BATCH_COMMANDS_MAX],
+  ['with a throughput of 3 commands per millisecond', 3, 3 * WAIT_MS_MAX],
+  ['with almost no throughput', 0.1, 2 * BATCH_COMMANDS_MAX],
 ];
 
 for (const [what, perMs, alone] of THROUGHPUTS) {

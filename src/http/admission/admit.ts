@@ -91,15 +91,18 @@ function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boole
   return retryAfterSeconds === null;
 }
 
+/** While the store writes one full batch, a second one can be queued. With fewer requests, the batches would be smaller. */
+const TWO_FULL_BATCHES = 2 * BATCH_COMMANDS_MAX;
+
 /**
  * Whether an account can start one more request. Two limits apply to the account's requests in flight:
  *
  * - the account's fair share
- * - the number of commands that the store completes in half a second, or a full batch of commands if that is more
+ * - the number of commands that the store completes in half a second, or two full batches of commands if that is more
  *
  * @param perMs the number of commands that the store completes per millisecond; null if unknown
  */
 export function mayBegin(inFlight: FairShare, account: number, perMs: number | null): boolean {
-  const inTime = perMs === null ? Number.POSITIVE_INFINITY : Math.max(BATCH_COMMANDS_MAX, perMs * WAIT_MS_MAX);
+  const inTime = perMs === null ? Number.POSITIVE_INFINITY : Math.max(TWO_FULL_BATCHES, perMs * WAIT_MS_MAX);
   return inFlight.heldBy(account) < inTime && inFlight.hasRoom(account, 1);
 }
