@@ -8,11 +8,11 @@ import type { TransactionId } from '../ledger/transaction-id.ts';
 import type { EndUserPage, ListRequest } from './end-user-lists.ts';
 import type { EndUserCounts } from './end-user-summaries.ts';
 import { type DailyTotal, dayOf, type ExpiryTotal, hourOf } from './totals.ts';
-import { PAGE_ROWS_MAX } from './transaction-history.ts';
+import { type HistoryTransaction, PAGE_ROWS_MAX } from './transaction-history.ts';
 
 const OVERVIEW_DAYS_MAX = 366;
 
-export interface AccountTransaction extends Transaction {
+export interface AccountTransaction extends Transaction, Pick<HistoryTransaction, 'postings'> {
   readonly endUser: string;
 }
 

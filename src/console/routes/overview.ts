@@ -1,11 +1,8 @@
 // The overview page: the totals of a period, for all actors or for one actor.
 
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
-import type { Posting } from '../../ledger/posting.ts';
-import type { AccountTransaction } from '../../store/console-store.ts';
-import { isDueUnstored, type LedgerStore } from '../../store/ledger-store.ts';
+import { isDueUnstored } from '../../store/ledger-store.ts';
 import type { ConsoleContext } from '../console-context.ts';
-import { KINDS_WITH_POSTINGS } from '../pages/end-user/history.ts';
 import { overviewPage, PERIODS, type Period } from '../pages/overview.ts';
 import type { On } from '../permissions.ts';
 import { queryField, sendPage } from '../request-reply.ts';
@@ -18,7 +15,7 @@ const RECENT_MAX = 12;
 export function overviewRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/overview', async (request, reply, viewer) => {
     const { account } = viewer;
-    const { console: reads, ledger } = context.options.stores;
+    const { console: reads } = context.options.stores;
     const wanted = queryField(request, 'period');
     const period = PERIODS.find((known) => known === wanted) ?? PERIOD_DEFAULT;
     const { nameOf, keys, members } = await accountActors(context, account);
@@ -29,29 +26,14 @@ export function overviewRoutes(on: On, context: ConsoleContext): void {
       // The counts and the recent activity come from the summaries, as the lists of end users do.
       reads.endUsers(account, { list: { by: 'activity' }, after: null, limit: 1 }),
       reads.recent(account, RECENT_MAX),
-      isDueUnstored(ledger),
+      isDueUnstored(context.options.stores.ledger),
     ]);
-    const recent = await Promise.all(
-      transactions.map(async (transaction) => {
-        const postings = await postingsOf(ledger, account, transaction);
-        return { ...transaction, postings, by: nameOf(transaction.actor) };
-      }),
-    );
+    const recent = transactions.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) }));
     const apiUrl = context.publicUrlFor(request);
     const asOf = Math.min(totals.asOf, summaries.asOf);
     const view = { ...totals, asOf, counts, isStoringDue, period, by, keys, members, recent, apiUrl };
     return sendPage(reply, overviewPage(view, viewer));
   });
-}
-
-/** Returns no postings for the kinds whose amount can be shown without them. */
-async function postingsOf(
-  ledger: Pick<LedgerStore, 'find'>,
-  account: number,
-  { endUser, id, kind }: AccountTransaction,
-): Promise<readonly Posting[]> {
-  if (!KINDS_WITH_POSTINGS.has(kind)) return [];
-  return (await ledger.find({ account, endUser }, id))?.postings ?? [];
 }
 
 /**

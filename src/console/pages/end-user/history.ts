@@ -119,9 +119,6 @@ function expiry({ kind, expiresAt }: HistoryEntry): string {
   return html`<span class="expires muted small">!${text}</span>`;
 }
 
-/** The kinds for which `movedCredits` needs the postings of the transaction. */
-export const KINDS_WITH_POSTINGS: ReadonlySet<PostingKind> = new Set(['hold', 'release', 'lapse', 'capture', 'refund']);
-
 /**
  * Returns the amount of a transaction, or the credits that it held or released. For a capture, also returns the credits
  * of the hold. For a refund, also returns how many of the refunded credits have expired.

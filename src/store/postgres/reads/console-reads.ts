@@ -95,7 +95,7 @@ export class PostgresConsoleStore implements ConsoleStore {
       return endUsers
         .flatMap((endUser, index) => {
           const [postings] = transactionsIn(results[index]?.rows ?? []);
-          return postings === undefined ? [] : [{ ...transactionOf(postings), endUser }];
+          return postings === undefined ? [] : [{ ...transactionOf(postings), postings, endUser }];
         })
         .sort(laterFirst);
     });

@@ -1,7 +1,7 @@
 // Reads data for the console from a ledger file.
 
 import type { Instant } from '../../../ledger/instant.ts';
-import { type Posting, type PostingKind, transactionOf } from '../../../ledger/posting.ts';
+import { type PostingKind, transactionOf } from '../../../ledger/posting.ts';
 import {
   type AccountTransaction,
   assertLimit,
@@ -26,6 +26,7 @@ import { bytesOf, uuidOfHex } from '../file/uuid.ts';
 import { EVENTS } from '../journal/events.ts';
 import { FeedPosition } from '../journal/feed.ts';
 import { TOTALS } from '../journal/totals.ts';
+import { oldestFirst } from './history-pages.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
 
 /**
@@ -99,11 +100,11 @@ export class SqliteConsoleStore implements ConsoleStore {
     return this.#snapshot(() =>
       this.#recent.all(account, limit).flatMap(([digits, latest]) => {
         const endUser = uuidOfHex(digits as string);
-        const postings = this.#ledger.postings.backwards(latest as number, { account, endUser });
-        const [entries] = wholeTransactions(postings, ({ posting }) => posting.transactionId);
+        const latestFirst = this.#ledger.postings.backwards(latest as number, { account, endUser });
+        const [entries] = wholeTransactions(latestFirst, ({ posting }) => posting.transactionId);
         if (entries === undefined) return [];
-        const [first, ...others] = entries.map(({ posting }) => posting);
-        return [{ ...transactionOf([first as Posting, ...others]), endUser }];
+        const postings = oldestFirst(entries);
+        return [{ ...transactionOf(postings), postings, endUser }];
       }),
     );
   }

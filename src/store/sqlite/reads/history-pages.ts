@@ -98,6 +98,7 @@ export class HistoryPages {
   }
 }
 
-function oldestFirst(entries: readonly [NumberedPosting, ...NumberedPosting[]]): [Posting, ...Posting[]] {
+/** The postings of a transaction in the order in which they were written. */
+export function oldestFirst(entries: readonly [NumberedPosting, ...NumberedPosting[]]): [Posting, ...Posting[]] {
   return entries.map(({ posting }) => posting).reverse() as [Posting, ...Posting[]];
 }
