@@ -259,6 +259,7 @@ const RETURNS: readonly Violation[] = [
   ['a lapse that spends a credit', HELD, { ...LAPSED, amount: -1 }, 1],
   ['a release that returns nothing', HELD, { ...RELEASE, held: 0 }, 1],
   ['a capture that neither spends nor closes anything', HELD, { ...CAPTURE, amount: 0, held: 0 }, 1],
+  ['a capture that returns credits that were spent before', apply(HELD, SPENT), { ...CAPTURE, amount: 1 }, 1],
   ['a capture of half a credit', HELD, capturing(HOLD, 0.5), 1],
   ['a capture of one credit more than the hold and its cycle have', HELD, capturing(HOLD, 101), 1],
   ['a capture beyond the hold that spends credits of another hold', HELD, { ...FURTHER, amount: -91 }, 1],

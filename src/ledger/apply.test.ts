@@ -128,6 +128,7 @@ const OPENINGS: readonly Violation[] = [
   ['an addition that expires a millisecond late', EMPTY_STATE, { ...ADDED, expiresAt: ADDED.expiresAt + 1 }, 4],
   ['an addition with a validity that does not match its expiry', EMPTY_STATE, { ...ADDED, terms: DAILY }, 4],
   ['an addition a millisecond after the time in its ID', EMPTY_STATE, moved(ADDED, 1), 4],
+  ['an addition a millisecond after its cycle starts', EMPTY_STATE, { ...ADDED, createdAt: ADDED.createdAt + 1 }, 4],
   ['an addition before 1970', EMPTY_STATE, moved(ADDED, -NOW - 1), 4],
   ['an addition that opens a second period', EMPTY_STATE, { ...ADDED, period: 1 }, 3],
   [
