@@ -237,8 +237,9 @@ function closeHold(draft: Draft, posting: Posting): void {
   }
   if (held === 0) change(draft, posting);
   // If the cycle has ended, the state might not contain the cycle.
-  else if (!changeIfRunning(draft, posting) && expiresAt <= createdAt)
-    assertInvariant(1, amount >= held, 'a capture takes only held credits from an ended cycle');
+  else changeIfRunning(draft, posting);
+  const takesOnlyHeld = expiresAt > createdAt || amount >= held;
+  assertInvariant(1, takesOnlyHeld, 'a capture takes only held credits from an ended cycle');
 }
 
 /** Returns credits to the cycle that they came from, or opens a new cycle for credits of ended cycles. */
@@ -251,13 +252,11 @@ function refund(draft: Draft, posting: Posting): void {
 
 const TERMS_RULE = 'only a posting that opens a cycle or a period, or schedules a plan, has terms';
 
-/** @returns false if the period of the posting has ended or is not in the state */
-function changeIfRunning(draft: Draft, posting: Posting): boolean {
+/** Changes the cycle, unless the period of the posting has ended or is not in the state. */
+function changeIfRunning(draft: Draft, posting: Posting): void {
   const { cycleId, period, createdAt, expiresAt } = posting;
   assertInvariant(4, posting.terms === null, TERMS_RULE);
-  if (expiresAt <= createdAt || find(draft, cycleId)?.period !== period) return false;
-  change(draft, posting);
-  return true;
+  if (expiresAt > createdAt && find(draft, cycleId)?.period === period) change(draft, posting);
 }
 
 function change(draft: Draft, posting: Posting): void {
