@@ -19,7 +19,7 @@ import {
 } from '../../test/ledger/ledger-builders.ts';
 import { AMOUNT_MAX } from './amount.ts';
 import { applyAll } from './apply.ts';
-import type { Outcome, StartCycle } from './command.ts';
+import type { Outcome, SeenCycle, StartCycle } from './command.ts';
 import { type Cycle, periodAfter } from './cycle.ts';
 import { decide } from './decide.ts';
 import type { Decision } from './decision.ts';
@@ -120,6 +120,30 @@ test('a replacement stops the active cycle and starts a new one, and the old cre
   ]);
   assert.deepEqual(cyclesAfter([added, old], decision), [added, { ...old, status: 'superseded' }, started]);
 });
+
+const SCHEDULED: Cycle = { ...cycle(1), next: { id: idAt(NOW, 8), plan: cycle(1).plan } };
+const SEEN: readonly (readonly [what: string, active: Cycle, seen: SeenCycle | null, isRefused: boolean])[] = [
+  ['without a cycle that the requester saw', cycle(1), null, false],
+  ['of the cycle that the requester saw', cycle(1), { cycle: cycle(1).id, next: null }, false],
+  ['of another cycle', cycle(1), { cycle: idAt(NOW, 9), next: null }, true],
+  [
+    'of a cycle with the scheduled plan that the requester saw',
+    SCHEDULED,
+    { cycle: SCHEDULED.id, next: idAt(NOW, 8) },
+    false,
+  ],
+  ['of a cycle with another scheduled plan', SCHEDULED, { cycle: SCHEDULED.id, next: idAt(NOW, 9) }, true],
+  ['of a cycle for which a plan was scheduled since', SCHEDULED, { cycle: SCHEDULED.id, next: null }, true],
+  ['of a cycle whose scheduled plan was canceled since', cycle(1), { cycle: cycle(1).id, next: idAt(NOW, 8) }, true],
+];
+
+for (const [what, active, seen, isRefused] of SEEN) {
+  test(`a replacement ${what} is ${isRefused ? 'refused' : 'accepted'}`, () => {
+    const decision = start([active], { onActive: 'replace', seen });
+    if (isRefused) assertUnchanged(decision, { refused: 'CycleAlreadyActive', cycle: active });
+    else assert.equal(decision.outcome.refused, null);
+  });
+}
 
 const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], available: number])[] = [
   ['an unknown end user has room for 2^53−1', [], AMOUNT_MAX],

@@ -102,6 +102,16 @@ test('a capture of more than was held draws the difference from the balance, wit
   assert.deepEqual(balanceOf(ledger), [8, 0]);
 });
 
+test('the postings of a capture are in spending order, even if older credits than those of the hold became free again', () => {
+  const ledger = ledgerOfTwoCycles();
+  const older = held(ledger, 10);
+  const newer = held(ledger, 5);
+  ledger.run(release(older));
+  const postings = ledger.find(ledger.transact(capture(newer, 20)));
+  const changes = postings.map(({ amount, held: change }) => `${amount}, ${change}`);
+  assert.deepEqual(changes, ['-10, 0', '-10, -5']);
+});
+
 test('a capture that the balance cannot cover is refused, and the hold stays open', () => {
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 5);

@@ -331,6 +331,12 @@ test('a lapse is applied completely even if its postings exceed the limit, and t
   });
 });
 
+test('a lapse is due from the instant at which the hold expires', () => {
+  const state = applyAll(stateOf(BOUGHT), [HOLD]);
+  assert.deepEqual([...dueLapses(state, LAPSE - 1)], []);
+  assert.deepEqual([...dueLapses(state, LAPSE)], [[lapsing(HOLD)]]);
+});
+
 test('due lapses are not listed among the due transactions', () => {
   const state = applyAll(stateOf(BOUGHT), [HOLD]);
   assert.deepEqual([dueCount(state, LAPSE), ...dueTransactions(state, LAPSE)], [0]);
