@@ -27,6 +27,7 @@ import { applyAll } from './apply.ts';
 import { batchOf, type DecidedBatch, decideBatch, NO_REFERENCED, referenceName } from './batch.ts';
 import type { Command } from './command.ts';
 import type { Referenced } from './decide-refund.ts';
+import { type Hold, lapseId } from './hold.ts';
 import { NO_RECORDS } from './idempotency.ts';
 import { DAY_MS, type Instant } from './instant.ts';
 import type { EndUserState } from './state.ts';
@@ -148,6 +149,12 @@ function withLapsed(count: number, at: Instant): EndUserState {
   );
   return applyAll(stateOf(...cycles), postings.flat());
 }
+
+test('a refund of a lapse that its batch applies is refused with `NotRefundable`', () => {
+  const state = withLapsed(1, NOW);
+  const commands = [refund(lapseId(state.holds[0] as Hold)), refund(idAt(NOW, 8))];
+  assert.deepEqual(outcomes(decideAll(commands, [state])), ['NotRefundable', 'TransactionNotFound']);
+});
 
 test('due lapses are applied before a command is decided, so that the command can spend the returned credits', () => {
   const decided = decideAll([subtract(200)], [withLapsed(2, daysAgo(0.5))]);

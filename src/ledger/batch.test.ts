@@ -221,6 +221,8 @@ test('when the commands of an account have produced thousands of postings, its f
   const commands = [subtract(ADA, 2 * half), subtract(CAT, 2 * half), add(CAT, 1), add(BOB, 1), add(ADA, 1)];
   const decided = decideAll(commands, [many, many, NONE]);
   assert.deepEqual(outcomes(decided), ['accepted', 'accepted', null, 'accepted', null]);
+  const below = decideAll([subtract(ADA, 2 * half), subtract(CAT, 2 * half - 2), add(CAT, 1)], [many, many]);
+  assert.deepEqual(outcomes(below), ['accepted', 'accepted', 'accepted']);
 });
 
 test('the limit on due events applies to the whole batch, and earlier commands use it up first', () => {
