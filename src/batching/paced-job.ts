@@ -30,8 +30,13 @@ const BUSY_PACES: readonly Pace[] = [
   { lateMs: 0, pause: 99 },
 ];
 
-/** How often an idle job looks for work, and how often a paused job checks the load. */
+/** How often an idle job looks for work. */
 const LOOK_EVERY_MS = 500;
+/**
+ * How often a paused job checks the load. If a process is busy only at times, longer pauses add up: with checks every
+ * 500 ms, events came up to 17 s late while 100,000 end users crossed a threshold within a minute, instead of 4 s.
+ */
+const CHECK_EVERY_MS = 50;
 
 export class PacedJob extends IntervalJob {
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
@@ -74,7 +79,7 @@ export class PacedJob extends IntervalJob {
     for (;;) {
       const leftMs = pauseFor(this.lateMs(), this.#load.isBusy()) * stepMs - (performance.now() - ended);
       if (leftMs <= 0 || stopping.aborted) return;
-      await sleep(Math.min(leftMs, LOOK_EVERY_MS), undefined, { signal: stopping }).catch(() => {});
+      await sleep(Math.min(leftMs, CHECK_EVERY_MS), undefined, { signal: stopping }).catch(() => {});
     }
   }
 

@@ -9,8 +9,6 @@ import { LOAD } from '../../batching/load.ts';
 export const REQUESTS_MAX = 500;
 export const BUSY_REQUESTS_PER_SECOND = 100;
 const STEPS_PER_SECOND = 10;
-/** The load must be read more often than once a second, because it is unknown after a second without a reading. */
-const STEPS_PER_LOAD = 5;
 
 export class SendingGate {
   #inside = 0;
@@ -18,7 +16,6 @@ export class SendingGate {
   #isBusy = false;
   /** How many more senders can enter in the current tenth of a second while the process is busy. */
   #left = 0;
-  #steps = 0;
   #timer: NodeJS.Timeout | undefined;
   readonly #load: Pick<typeof LOAD, 'isBusy'>;
 
@@ -61,8 +58,7 @@ export class SendingGate {
   }
 
   #step(): void {
-    this.#steps += 1;
-    if (this.#steps % STEPS_PER_LOAD === 0) this.#isBusy = this.#load.isBusy();
+    this.#isBusy = this.#load.isBusy();
     this.#left = BUSY_REQUESTS_PER_SECOND / STEPS_PER_SECOND;
     this.#admit();
   }
