@@ -309,6 +309,19 @@ test('each finished batch reports how many requests wait, without settle command
   );
 });
 
+test('each accepted command is reported, but refusals, replays and settle commands are not', async () => {
+  const { store, commit, submit, settle } = begin();
+  const heard: object[] = [];
+  commit.onAccepted = (command, accepted) => heard.push({ command, accepted });
+  for (const amount of [1, 2, 3]) submit(amount);
+  settle(USER);
+  await nextTurn();
+  const refused = { refused: 'InsufficientFunds', requested: 2, available: 1 } as const;
+  store.batch(0).finish([ACCEPTED, refused, { ...ACCEPTED, replayOf: 'request-1' }, ACCEPTED]);
+  await nextTurn();
+  assert.deepEqual(heard, [{ command: subtraction(1), accepted: ACCEPTED }]);
+});
+
 test('each batch is reported with its number of commands and its duration in seconds', async (t) => {
   let nowMs = 5_000;
   t.mock.method(performance, 'now', () => nowMs);

@@ -333,6 +333,7 @@ for (const [what, change, invariant] of UNREADABLE) {
 }
 
 test('a cycle that Scrip wrote can be read from a store', () => {
-  for (const cycle of [MONTHLY, { ...MONTHLY, held: 40 }, recurring({ validityDays: VALIDITY_DAYS_MAX })])
-    assertReadable(cycle);
+  const changes: readonly Partial<Cycle>[] = [{}, { held: 40 }, { remaining: 0 }, { remaining: 100 }];
+  for (const change of changes) assertReadable({ ...MONTHLY, ...change });
+  assertReadable(recurring({ validityDays: VALIDITY_DAYS_MAX }));
 });
