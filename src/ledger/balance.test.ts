@@ -115,6 +115,14 @@ test('a hold on one period never changes the next period, whether the hold is op
   for (const at of [END, END + 1, END + 2]) assert.deepEqual(cyclesAt(state, at), [periodAfter(DAILY, 1)]);
 });
 
+test('when a hold on several cycles lapses, only the credits that it held in a renewed cycle roll over with that cycle', () => {
+  const rolling = recurring({ start: START, validityDays: 1, rolloverMax: 1_000 }, 3);
+  const parts = [holding(BOUGHT, 10, { until: LAPSE }), holding(rolling, 5, { until: LAPSE })];
+  const cycles = cyclesAt(applyAll(stateOf(BOUGHT, rolling), parts), END);
+  const renewed = cycles.find(({ id }) => id === rolling.id);
+  assert.deepEqual([renewed?.remaining, renewed?.held], [200, 0]);
+});
+
 test('reading a balance does not change the state', () => {
   const state = applyAll(stateOf(BOUGHT, DAILY), [holding(BOUGHT, 10, { until: LAPSE })]);
   const copy = structuredClone(state);
