@@ -14,6 +14,7 @@ import {
   type PostingKind,
   postingOn,
   postingTo,
+  rolledOverBy,
   type Transaction,
   transactionOf,
 } from './posting.ts';
@@ -182,6 +183,14 @@ test('the expiry of a capture is the latest end of the cycles that it spent cred
   ];
   assert.equal(transactionOf([spent, returned]).expiresAt, RUNNING);
   assert.equal(transactionOf([returned]).expiresAt, RUNNING + 1, 'a transaction that moved nothing');
+});
+
+test('the credits of a renewal beyond the amount of the plan rolled over; no other posting rolls over credits', () => {
+  const terms = { type: 'recurring', plan: PLAN } as const;
+  assert.equal(rolledOverBy({ kind: 'renew', amount: 130, terms }), 30);
+  assert.equal(rolledOverBy({ kind: 'renew', amount: 100, terms }), 0);
+  assert.equal(rolledOverBy({ kind: 'change-plan', amount: 130, terms }), 0);
+  assert.equal(rolledOverBy({ kind: 'subtract', amount: -7, terms: null }), 0);
 });
 
 for (const [what, note, isOne] of [
