@@ -32,10 +32,7 @@ const BUSY_PACES: readonly Pace[] = [
 
 /** How often an idle job looks for work. */
 const LOOK_EVERY_MS = 500;
-/**
- * How often a paused job checks the load. If a process is busy only at times, longer pauses add up: with checks every
- * 500 ms, events came up to 17 s late while 100,000 end users crossed a threshold within a minute, instead of 4 s.
- */
+/** How often a paused job checks the load. If a process is busy only at times, less frequent checks delay events. */
 const CHECK_EVERY_MS = 50;
 
 export class PacedJob extends IntervalJob {

@@ -123,7 +123,7 @@ test('a replacement stops the active cycle and starts a new one, and the old cre
 
 const SCHEDULED: Cycle = { ...cycle(1), next: { id: idAt(NOW, 8), plan: cycle(1).plan } };
 const SEEN: readonly (readonly [what: string, active: Cycle, seen: SeenCycle | null, isRefused: boolean])[] = [
-  ['without a cycle that the requester saw', cycle(1), null, false],
+  ['that does not say which cycle the requester saw', cycle(1), null, false],
   ['of the cycle that the requester saw', cycle(1), { cycle: cycle(1).id, next: null }, false],
   ['of another cycle', cycle(1), { cycle: idAt(NOW, 9), next: null }, true],
   [
